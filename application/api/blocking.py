@@ -70,7 +70,7 @@ async def run_to_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a function that only reads in a thread. A cancellation does not wait for it."""
+    """Run a function in a thread. A cancellation does not wait for it, so it must not write."""
     if (alone := _alone()) is not None:
         alone.next_step()
         return function(*args, **kwargs)
@@ -80,7 +80,7 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 
 
 async def pause(seconds: float) -> None:
-    """Wait. Work that runs alone is withdrawn after at most this time."""
+    """Wait this many seconds. A cancellation of work that runs alone takes effect afterwards."""
     if (alone := _alone()) is not None:
         time.sleep(seconds)
         alone.next_step()

@@ -246,9 +246,11 @@ def _render(
 
 
 def _copies_of(tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    from refold.application.rendering.kept_tools import copies_of  # Only agents with tools need it.
+    from refold.application.rendering.kept_tools import (
+        keep_tools,  # Only agents with tools need it.
+    )
 
-    return copies_of(tools)
+    return keep_tools(tools).copies()
 
 
 def _separate(context: Context) -> Context:

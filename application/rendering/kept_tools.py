@@ -13,22 +13,22 @@ CONTENT_ALONE = 2
 class KeptTools(tuple[dict[str, Any], ...]):
     """Checked tool definitions, as plain data that nothing changes. Equal ones of recent calls are one object."""
 
-    _packed: bytes
+    packed: bytes
+    """The same definitions in one value, which identifies them."""
 
     @classmethod
     def of(cls, tools: Iterable[Mapping[str, Any]]) -> Self:
         """Keep plain definitions."""
         kept = cls([copied(dict(tool)) for tool in tools])
-        kept._packed = marshal.dumps([*kept], CONTENT_ALONE)
+        kept.packed = marshal.dumps([*kept], CONTENT_ALONE)
         return kept
 
     def copies(self) -> list[dict[str, Any]]:
         """Return definitions that the caller may change."""
-        found: list[dict[str, Any]] = marshal.loads(self._packed)
+        found: list[dict[str, Any]] = marshal.loads(self.packed)
         return found
 
 
-def copies_of(tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return definitions that the caller may change."""
-    kept = tools if isinstance(tools, KeptTools) else KeptTools.of(tools)
-    return kept.copies()
+def keep_tools(tools: Sequence[Mapping[str, Any]]) -> KeptTools:
+    """Return definitions as they are kept; those that are kept already are returned unchanged."""
+    return tools if isinstance(tools, KeptTools) else KeptTools.of(tools)

@@ -288,12 +288,12 @@ class Core:
     instruction_files: tuple[ShownFile, ...] = ()
     """Instruction files as they are shown."""
     observers: tuple[Observer, ...] = ()
+    needs_no_loop: bool = False
+    """True if no compaction awaits anything but its own steps, or calls any code of the application but a counter."""
     owner: Owner = UNNAMED_OWNER
     sdk_tools: SDKTools = NO_SDK
     """Factory for tools of an agent SDK."""
     follower_parts: FollowerParts = no_followers
-    needs_no_loop: bool = False
-    """True if a compaction waits for nothing, and calls nothing of the application but a counter."""
     followers: list[UpdatedFollower] = field(default_factory=list[Any])
     """Followers of the log in this process."""
     process: OpeningProcess = field(default_factory=OpeningProcess)
@@ -311,8 +311,7 @@ class Core:
     unwritten: UnwrittenWrites = field(default_factory=UnwrittenWrites)
     """Decisions that could not be written yet; ``log`` writes them with the next transaction."""
     _sizes: dict[str, int] = field(default_factory=dict[str, int])
-    _tool_sizes: dict[int, tuple[int, int, Sequence[Any]]] = field(default_factory=dict[int, Any])
-    """Tokens and bytes of tool definitions, by the identity of these."""
+    _tool_sizes: dict[bytes, tuple[int, int]] = field(default_factory=dict[bytes, tuple[int, int]])
     line_sizes: LineSizes = field(default_factory=LineSizes)
     """Tokens of the newest lines of ledgers and indexes. Looking one up measures it."""
     _file_sizes: dict[str, tuple[InstructionFileSize, ...]] = field(
@@ -409,17 +408,18 @@ class Core:
         own = byte_size(self.layout(extras).instructions)
         return given + tools + own + _ENVELOPE_BYTES
 
-    def _size_of_tools(self, tools: Sequence[Mapping[str, Any]]) -> tuple[int, int, Sequence[Any]]:
-        from refold.application.rendering.kept_tools import KeptTools, copies_of
+    def _size_of_tools(self, tools: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+        """Return the tokens and the bytes of tool definitions."""
+        from refold.application.rendering.kept_tools import keep_tools
 
-        known = self._tool_sizes.get(id(tools))
-        if known is None or known[2] is not tools:
-            given = tuple(copies_of(tools))
-            known = self.counter.count_tools(given), sum(map(byte_size, given)), tools
+        kept = keep_tools(tools)
+        known = self._tool_sizes.get(kept.packed)
+        if known is None:
             if len(self._tool_sizes) > 32:
                 self._tool_sizes.clear()
-            if isinstance(tools, KeptTools):  # Nothing changes them.
-                self._tool_sizes[id(tools)] = known
+            given = tuple(kept.copies())
+            known = self.counter.count_tools(given), sum(map(byte_size, given))
+            self._tool_sizes[kept.packed] = known
         return known
 
     def _instruction_sizes(self, text: str) -> tuple[InstructionFileSize, ...]:

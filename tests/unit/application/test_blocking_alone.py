@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from refold.application.api.blocking import Runner, in_thread, pause, run_alone, run_to_end
-from refold.application.runtime.foreign_code import CURRENT, Withdrawn
+from refold.application.runtime.foreign_code import CURRENT, Withdrawn, is_given_up
 
 
 def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -76,13 +77,15 @@ class Interrupted:
 
     def __init__(self) -> None:
         self.done: list[str] = []
-        self._began, self._interrupted = threading.Event(), threading.Event()
+        self._began = threading.Event()
 
     def step(self) -> None:
-        """Work until the caller was interrupted, and a little longer."""
+        """Work until the interruption has reached this thread."""
         self.done.append("begun")
         self._began.set()
-        self._interrupted.wait(10)
+        deadline = time.monotonic() + 10
+        while not is_given_up() and time.monotonic() < deadline:
+            time.sleep(0.001)
         self.done.append("ended")
 
     def next(self) -> None:
@@ -92,8 +95,7 @@ class Interrupted:
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> list[str]:
         """Return what was done until the caller was answered."""
         runner = Runner()
-        runner.run(nothing())  # Otherwise a fast interruption could come before the loop has begun.
-        threading.Thread(target=self._interrupt, args=[runner]).start()
+        threading.Thread(target=self._interrupt).start()
         with pytest.raises(KeyboardInterrupt):
             runner.run(run_alone(coroutine))
         answered = list(self.done)
@@ -101,17 +103,11 @@ class Interrupted:
         assert self.done == answered
         return answered
 
-    def _interrupt(self, runner: Runner) -> None:
+    def _interrupt(self) -> None:
         self._began.wait(10)
         main = threading.main_thread().ident
         assert main is not None
         signal.pthread_kill(main, signal.SIGINT)  # Only the main thread ends its wait for a signal.
-        # The loop has handed the cancellation on when it answers after it.
-        runner.loop.call_soon_threadsafe(lambda: runner.loop.call_later(0.1, self._interrupted.set))
-
-
-async def nothing() -> None:
-    pass
 
 
 @pytest.mark.parametrize("hand", [run_to_end, in_thread])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import refold
 from refold.application.agent_tools import definitions
 from refold.application.agent_tools.definitions import definitions_of
-from refold.application.rendering.kept_tools import KeptTools, copies_of
+from refold.application.rendering.kept_tools import KeptTools, keep_tools
 from refold.domain.errors import InvalidMessage
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 
@@ -94,11 +94,11 @@ def test_only_equal_json_is_taken_for_the_same(one: Any, other: Any) -> None:
 def test_copies_are_equal_and_apart(value: Any) -> None:
     tools = [{**LOOK, "input_schema": {**SCHEMA, "default": value}}]
     kept = KeptTools.of(tools)
-    first, second = copies_of(kept), copies_of(kept)
+    first, second = keep_tools(kept).copies(), keep_tools(tools).copies()
     assert first == second == [*kept]
     assert json.dumps(first[0]["name"]) == '"look"'
     first[0]["input_schema"].clear()
-    assert copies_of(kept) == second
+    assert kept.copies() == second
 
 
 @pytest.mark.parametrize(
