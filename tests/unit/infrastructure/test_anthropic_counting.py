@@ -3,12 +3,14 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import anthropic
 import pytest
 from pytest_httpserver import HTTPServer
 
+import refold
 from refold.application.errors import TokenCountError
 from refold.application.ports.token_counter import TokenCounter
 from refold.domain.errors import RefoldError
@@ -151,3 +153,23 @@ def test_missing_credentials_become_our_error(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
     with pytest.raises(TokenCountError, match="can still be used"):
         ask(AnthropicTokenCounter())
+
+
+class ServiceCounter(EstimatingTokenCounter):
+    """A counter that asks a service, which answers in an event loop."""
+
+    async def count_request(self, **request: Any) -> int:
+        await asyncio.sleep(0.001)
+        return 1_234
+
+
+def test_a_request_is_counted_by_a_service_after_a_compaction_by_code(tmp_path: Path) -> None:
+    path, counter = tmp_path / "agent.db", ServiceCounter()
+    with refold.open(path, window=8_000, summariser="extractive", counter=counter) as memory:
+        conversation = memory.conversation("t")
+        for number in range(60):
+            conversation.append({"role": "user", "content": f"Check part {number}. " * 9})
+            conversation.append({"role": "assistant", "content": f"Part {number} is fine. " * 9})
+        context = conversation.context(model="claude-opus-4-5")
+    assert [made.outcome for made in context.compactions] == ["performed"]
+    assert context.tokens == 1_234
