@@ -135,9 +135,11 @@ class TurnBuilder:
         del are_flat[-1:]  # The last turn may have been replaced since.
         are_flat += map(_is_flat, self.turns[len(are_flat) :])
         return [
-            {**turn, "content": [*map(_copy_block, turn["content"])]}
+            turn.copy()
+            if type(turn["content"]) is str
+            else {**turn, "content": [*map(_copy_block, turn["content"])]}
             if is_flat
-            else _separate(turn)
+            else blocks.separate(turn)
             for turn, is_flat in zip(self.turns, are_flat, strict=True)
         ]
 
@@ -396,14 +398,10 @@ def separate_originals(originals: Mapping[int, Original]) -> dict[int, Original]
 
 def separate_turns(turns: Sequence[Turn]) -> list[Turn]:
     """Return copies of turns that share nothing that changes."""
-    return [*map(_separate, turns)]
+    return [t.copy() if type(t["content"]) is str else blocks.separate(t) for t in turns]
 
 
 _copy_block = dict[str, Any].copy
-
-
-def _separate(turn: Turn) -> Turn:
-    return turn.copy() if type(turn["content"]) is str else blocks.separate(turn)
 
 
 def _is_flat(turn: Turn) -> bool:
