@@ -170,7 +170,9 @@ class Runner:
                 "the memory was closed before this ended; open it again and check what is stored"
             ) from None
         except BaseException:
-            # Ctrl-C may arrive before the assignment to future; the work then continues to its end.
+            if future is None:  # Ctrl-C arrived before the assignment.
+                with suppress(RuntimeError):  # The loop is closed, and the work with it.
+                    loop.call_soon_threadsafe(_cancel, coroutine, loop)
             if future is None or future.cancel():
                 _await_end(coroutine)
             raise
@@ -333,6 +335,17 @@ def _end(future: Future[Any]) -> None:
 
     with suppress(InvalidStateError):
         future.set_exception(WorkEnded(_NO_RESULT))
+
+
+def _cancel(coroutine: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel the task of a coroutine, or close the coroutine if it has no task."""
+    import asyncio
+
+    for task in asyncio.all_tasks(loop):
+        if task.get_coro() is coroutine:
+            task.cancel()
+            return
+    coroutine.close()
 
 
 def _await_end(coroutine: Coroutine[Any, Any, Any]) -> None:

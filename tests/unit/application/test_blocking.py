@@ -1,13 +1,16 @@
 """Calls that block, where nobody could ever answer them."""
 
 import asyncio
+import inspect
 import signal
 import threading
 import time
+from collections.abc import Coroutine
+from concurrent.futures import Future
 
 import pytest
 
-from refold.application.api.blocking import CallersLoop, Runner, WorkEnded, run_to_end
+from refold.application.api.blocking import GRACE, CallersLoop, Runner, WorkEnded, run_to_end
 from refold.application.runtime.foreign_code import CURRENT, Withdrawal, Withdrawn
 from refold.domain.errors import RefoldError
 
@@ -57,6 +60,42 @@ def test_who_interrupts_is_answered_when_what_was_written_has_ended() -> None:
     with pytest.raises(KeyboardInterrupt):
         runner.run(run_to_end(write))
     assert ended == ["written"]
+    runner.close()
+
+
+@pytest.mark.parametrize("submitted", [True, False])
+def test_an_interruption_before_the_future_is_known_cancels_the_work(
+    monkeypatch: pytest.MonkeyPatch, submitted: bool
+) -> None:
+    runner, submit = Runner(), asyncio.run_coroutine_threadsafe
+    began, ended = threading.Event(), list[str]()
+
+    async def work() -> None:
+        began.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    def interrupted(
+        coroutine: Coroutine[object, object, None], loop: asyncio.AbstractEventLoop
+    ) -> Future[None]:
+        if submitted:
+            submit(coroutine, loop)
+            began.wait(10)
+        raise KeyboardInterrupt
+
+    runner.run(nothing())
+    coroutine, begun = work(), time.monotonic()
+    with monkeypatch.context() as early:
+        early.setattr(asyncio, "run_coroutine_threadsafe", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            runner.run(coroutine)
+    assert inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
+    assert ended == ["cancelled"] * submitted
+    assert time.monotonic() - begun < GRACE
+    assert runner.run(nothing()) == "done"
     runner.close()
 
 
