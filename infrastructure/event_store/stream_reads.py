@@ -33,7 +33,10 @@ BATCH = 1_000
 """Number of events in memory at once."""
 READ_AGAIN = "notes_flushed"
 """Name of the events that each compaction reads again, to repeat none of their notes."""
-_MOST_OPENED = 512
+_MOST_READ = 8
+"""Number of conversations whose events of this name are kept as they were last read."""
+_Opened = dict[int, tuple[bytes, RecordedEvent]]
+"""Events of a conversation that are read again, by their versions, with their bytes."""
 Answer = TypeVar("Answer")
 
 
@@ -81,8 +84,7 @@ class StreamReader:
         self.recorder = recorder
         self.mapper = mapper
         self.forget = forget
-        self._opened: OrderedDict[Place, tuple[bytes, RecordedEvent]] = OrderedDict()
-        """Events that are read again, with their bytes."""
+        self._opened: OrderedDict[str, _Opened] = OrderedDict()
 
     def forget_opened(self) -> None:
         """Forget all decoded events, because some were erased."""
@@ -158,6 +160,7 @@ class StreamReader:
         before = {version - 1 for version in wanted if version > 1}
         links = {0: GENESIS}
         found: list[LoggedEvent] = []
+        opened: _Opened = {}
         is_plain = not self.mapper.encoder.encoding
         for version, name, state in self.recorder.rows_at(thread_id, sorted(before | wanted)):
             before_it = links.get(version - 1)
@@ -174,23 +177,30 @@ class StreamReader:
                     links[version] = _next_link(previous, digest)
                 found.append(UnreadMessage(0, thread_id, version, at, fields))
             else:
-                event = self._open(Place(thread_id, version, name), state)
+                event = self._open(Place(thread_id, version, name), state, opened)
                 follows(event, before_it)
                 links[version] = event.link
                 found.append(event.logged())
+        if opened:
+            self._keep(thread_id, opened)
         return found
 
-    def _open(self, place: Place, state: bytes) -> RecordedEvent:
-        """Decode a row, or return the event of an equal row that was decoded before."""
+    def _open(self, place: Place, state: bytes, opened: _Opened) -> RecordedEvent:
+        """Decode a row, or return the event of an equal row that was decoded before. Keep it in ``opened``."""
         if place.name != READ_AGAIN:
             return record_row(self.mapper, place, state)
-        known = self._opened.pop(place, None)
+        known = self._opened.get(place.stream, {}).get(place.version)
         if known is None or known[0] != state:
             known = state, record_row(self.mapper, place, state)
-        self._opened[place] = known
-        while len(self._opened) > _MOST_OPENED:
-            self._opened.popitem(last=False)
+        opened[place.version] = known
         return known[1]
+
+    def _keep(self, thread_id: str, opened: _Opened) -> None:
+        """Keep the events of one read, and none of earlier reads: a conversation goes on for ever."""
+        self._opened[thread_id] = opened
+        self._opened.move_to_end(thread_id)
+        while len(self._opened) > _MOST_READ:
+            self._opened.popitem(last=False)
 
     def _look(self, look: Callable[[], Answer]) -> Answer:
         return look_twice(look, self.forget)

@@ -206,7 +206,7 @@ def _score(text: str) -> int:
     costs = rest.translate(_SCORES)
     score = (len(text) - len(costs)) * _LOWER - data.count(b"  ") * _LONE
     score += (adler32(costs) & 0xFFFF) - 1 if len(costs) <= 256 else sum_of_bytes(costs)
-    if text.islower():
+    if not rest.isupper():
         return score  # There are no capitals to form pairs.
     return score + rest.translate(_DIGITS_AND_CAPITALS, _ALL_ELSE).count(b"0A") * _PAIR
 

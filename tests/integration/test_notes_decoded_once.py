@@ -1,10 +1,13 @@
 """Notes of earlier compactions are decoded once, and never shown or compared after they were erased."""
 
+import gc
 from pathlib import Path
 
 import pytest
 
 import refold
+from refold.domain import evolve
+from refold.domain.notes import NotesFlushed
 from refold.infrastructure.event_store import codec
 
 RULE = "Never push to the branch release-7."
@@ -48,6 +51,21 @@ def test_a_compaction_decodes_no_notes_of_earlier_ones(
             decoded.clear()
             talk(conversation, f"Never use port {number}.")
             assert decoded.count("notes_flushed") <= 2
+
+
+def test_notes_that_no_compaction_reads_any_more_leave_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kept() -> int:
+        gc.collect()
+        return sum(isinstance(one, NotesFlushed) for one in gc.get_objects())
+
+    monkeypatch.setattr(evolve, "NOTES_REMEMBERED", 3)
+    before = kept()
+    with opened(tmp_path / "a.db") as memory:
+        for number in range(7):
+            talk(memory.conversation("chat"), f"Never use port {number}.")
+        assert kept() - before <= 3
 
 
 def test_a_rule_is_noted_again_after_another_process_erased_its_note(tmp_path: Path) -> None:
