@@ -311,7 +311,7 @@ def _append(state: Conversation, events: Iterable[MessageAppended]) -> Conversat
         length = event.position + 1
         if len(live) + len(added) > REMEMBERED:
             # Checked inside the loop, so that a run gives the same state as single appends.
-            live, added = (*live, *added), []
+            live, added = live + tuple(added), []
             if gone := _choose_old(live, preamble, state.pinned_positions):
                 older, older_tokens = older + len(gone), older_tokens + _total_tokens(live, gone)
                 live = tuple(m for m in live if m.position not in gone)
@@ -321,7 +321,7 @@ def _append(state: Conversation, events: Iterable[MessageAppended]) -> Conversat
         length=length,
         preamble=preamble,
         first_message_id=first_id,
-        live=(*live, *added),
+        live=live + tuple(added),
         older_live=older,
         older_tokens=older_tokens,
         live_tokens=tokens,
