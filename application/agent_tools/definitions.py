@@ -170,7 +170,7 @@ Tools: TypeAlias = "Iterable[Mapping[str, Any] | Tool] | None"
 
 _MOST_KEPT = 32
 _kept: dict[bytes, KeptTools] = {}
-"""Checked definitions, by what the caller passed. An agent passes the same ones with every request."""
+"""Checked definitions by their plain data. An agent passes the same ones with every request."""
 
 
 def definitions_of(tools: Tools) -> Sequence[Mapping[str, Any]]:
@@ -191,7 +191,8 @@ def definitions_of(tools: Tools) -> Sequence[Mapping[str, Any]]:
         known = _checked(given)
         if len(_kept) >= _MOST_KEPT:
             _kept.clear()
-        _kept[key] = known
+        # The key of what was passed may be that of bytes or of a number of numpy as well.
+        _kept[known.packed] = known
     return known
 
 

@@ -268,7 +268,7 @@ def _check_live(message: Message, place: str) -> None:
 
 
 def plain_json(value: object, place: str) -> Any:
-    """Return a deep copy as plain JSON data.
+    """Return a deep copy as plain JSON data, without subclasses such as members of an enumeration.
 
     Raises:
         InvalidMessage: JSON cannot represent a value; names its path.
@@ -322,7 +322,7 @@ def _text(text: str) -> str:
 
 def _copy_with_path(value: object, place: str, depth: int) -> Any:
     if isinstance(value, str):
-        return _text(value)
+        return _text(str.__str__(value))
     if value is None or isinstance(value, bool):
         return value
     if depth > DEEPEST:
@@ -331,11 +331,11 @@ def _copy_with_path(value: object, place: str, depth: int) -> Any:
     if isinstance(value, int):
         if not -LARGEST_INT < value < LARGEST_INT:
             raise InvalidMessage(_short(place), "is an integer of more than 4,000 digits")
-        return value
+        return int.__int__(value)
     if isinstance(value, float):
         if not math.isfinite(value):
             raise InvalidMessage(_short(place), f"{value} is not a JSON number")
-        return value
+        return float.__float__(value)
     if _is_mapping(value):
         return {
             _name(k, place): _copy_with_path(v, f"{place}.{k}", depth + 1) for k, v in value.items()
@@ -362,7 +362,7 @@ def _is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
 def _name(key: object, place: str) -> str:
     if not isinstance(key, str):
         raise InvalidMessage(_short(place), f"has the key {key!r}; keys must be strings")
-    return _text(key)
+    return _text(str.__str__(key))
 
 
 def _kind(value: object) -> str:

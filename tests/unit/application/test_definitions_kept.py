@@ -3,6 +3,7 @@
 import copy
 import json
 from collections.abc import Iterator
+from enum import Enum, IntEnum, StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -123,6 +124,63 @@ def test_mappings_and_tuples_become_plain_json() -> None:
     schema = MappingProxyType({**SCHEMA, "required": ("path",)})
     [made] = definitions_of([MappingProxyType({**LOOK, "input_schema": schema})])
     assert made == {**LOOK, "input_schema": {**SCHEMA, "required": ["path"]}}
+
+
+class Text(str):
+    __slots__ = ()
+
+
+class Number(float):
+    __slots__ = ()
+
+
+class Colour(str, Enum):  # noqa: UP042 - Programs have both kinds.
+    RED = "red"
+
+
+class Size(StrEnum):
+    LARGE = "large"
+
+
+class Level(IntEnum):
+    HIGH = 3
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (Text("words"), "words"),
+        (Text("häuser \ud83d\ude00"), "häuser \U0001f600"),
+        (Colour.RED, "red"),
+        (Size.LARGE, "large"),
+        (Level.HIGH, 3),
+        (Number(1.5), 1.5),
+        ({Text("key"): [Colour.RED]}, {"key": ["red"]}),
+    ],
+)
+def test_special_kinds_of_texts_and_numbers_become_plain_ones(
+    conversation: refold.ConversationMemory, value: Any, plain: Any
+) -> None:
+    tools = [{**LOOK, "name": Text("look"), "input_schema": {**SCHEMA, "default": value}}]
+    wanted = [{**LOOK, "input_schema": {**SCHEMA, "default": plain}}]
+    for _ in range(2):
+        made = conversation.context(tools=tools).tools
+        assert made == wanted
+        assert repr(made) == repr(wanted)
+
+
+@pytest.mark.parametrize(("kind", "plain"), [("float64", 1.5), ("str_", "ab")])
+def test_numbers_and_texts_of_numpy_are_not_mistaken_for_their_bytes(kind: str, plain: Any) -> None:
+    def define(value: Any) -> KeptTools:
+        return keep_tools(definitions_of([{**LOOK, "input_schema": {**SCHEMA, "default": value}}]))
+
+    numpy = pytest.importorskip("numpy")
+    given = getattr(numpy, kind)(plain)
+    assert repr(define(given).copies()) == repr(define(plain).copies())
+    raw = given.tobytes()
+    for other in (raw, bytearray(raw), numpy.frombuffer(raw, numpy.int64)[0]):
+        with pytest.raises(InvalidMessage):
+            define(other)
 
 
 def test_many_definitions_do_not_fill_the_memory() -> None:
