@@ -5,13 +5,18 @@ from __future__ import annotations
 import atexit
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from refold.application.errors import LogError
-from refold.application.runtime.foreign_code import CURRENT, Withdrawal, independent_context
+from refold.application.runtime.foreign_code import (
+    CURRENT,
+    Withdrawal,
+    Withdrawn,
+    independent_context,
+)
 from refold.application.runtime.opening_process import OpeningProcess, keep_in_child
 from refold.domain.errors import RefoldError
 
@@ -80,14 +85,23 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 
 
 async def pause(seconds: float) -> None:
-    """Wait this many seconds. A cancellation of work that runs alone takes effect afterwards."""
-    if (alone := _alone()) is not None:
-        time.sleep(seconds)
-        alone.next_step()
+    """Wait this many seconds. Work that runs alone uses no thread meanwhile."""
+    if _alone() is not None:
+        await _Pause(seconds)
         return
     import asyncio
 
     await asyncio.sleep(seconds)
+
+
+class _Pause:
+    """A request of work that runs alone to go on later."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def __await__(self) -> Generator[_Pause]:
+        yield self
 
 
 async def run_alone(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -95,29 +109,45 @@ async def run_alone(coroutine: Coroutine[Any, Any, T]) -> T:
 
     It may wait only for ``run_to_end``, ``in_thread`` and ``pause``. A cancellation takes effect between two steps.
     """
+    import asyncio
+
+    context = copy_context()
     try:
-        return await run_to_end(_run_in_this_thread, coroutine)
+        while isinstance(made := await run_to_end(_go_on, coroutine, context), _Pause):
+            await asyncio.sleep(made.seconds)
+        return made
+    except asyncio.CancelledError:
+        if not _has_ended(coroutine):  # It has not begun, or pauses.
+            with suppress(Withdrawn, StopIteration):
+                context.run(coroutine.throw, Withdrawn())
+        raise
     finally:
-        with suppress(ValueError):  # It still runs if its event loop was closed.
-            coroutine.close()
+        with suppress(ValueError, RuntimeError):  # It still runs if its event loop was closed.
+            context.run(coroutine.close)
 
 
-def _run_in_this_thread(coroutine: Coroutine[Any, Any, T]) -> T:
-    withdrawal = CURRENT.get()
-    assert withdrawal is not None
-    withdrawal.runs_alone = True
+def _go_on(coroutine: Coroutine[Any, Any, T], context: Context) -> T | _Pause:
+    """Run a coroutine in this thread until it pauses or ends. All of it runs in the same context."""
+    context.run(CURRENT.set, CURRENT.get())
     try:
-        coroutine.send(None)
+        waits_for = context.run(coroutine.send, None)
     except StopIteration as done:
         result: T = done.value
         return result
+    if isinstance(waits_for, _Pause):
+        return waits_for
     raise RuntimeError("work that runs alone waited for an event loop")
 
 
 def _alone() -> Withdrawal | None:
-    """Return the withdrawal state of the coroutine that runs alone in this thread, or None."""
-    withdrawal = CURRENT.get()
-    return withdrawal if withdrawal is not None and withdrawal.runs_alone else None
+    """Return the withdrawal state of the work that runs alone in this thread, or None if an event loop runs there."""
+    import asyncio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return CURRENT.get()
+    return None
 
 
 class Runner:
@@ -350,13 +380,17 @@ def _cancel(coroutine: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop
 
 def _await_end(coroutine: Coroutine[Any, Any, Any]) -> None:
     """Wait for the end of a coroutine that another thread cancelled, up to a time limit."""
-    import inspect
-
     deadline = time.monotonic() + GRACE
-    while inspect.getcoroutinestate(coroutine) != inspect.CORO_CLOSED:
+    while not _has_ended(coroutine):
         if time.monotonic() > deadline:
             return
         time.sleep(_LOOK)
+
+
+def _has_ended(coroutine: Coroutine[Any, Any, Any]) -> bool:
+    import inspect
+
+    return inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
 
 
 async def _all_ended() -> bool:

@@ -28,8 +28,6 @@ class Withdrawal:
         self._is_withdrawn = False
         self._has_started = False
         self._writes = False
-        self.runs_alone = False
-        """True if this thread runs a whole coroutine, with all of its steps."""
 
     @property
     def is_withdrawn(self) -> bool:

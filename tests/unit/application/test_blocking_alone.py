@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -42,6 +43,84 @@ def test_no_event_loop_runs_in_its_thread() -> None:
             await run_to_end(asyncio.get_running_loop)
 
     run(run_alone(work()))
+
+
+def test_no_thread_is_used_during_a_pause() -> None:
+    async def work() -> str:
+        await run_to_end(int)
+        await pause(60)
+        return "never"
+
+    async def others() -> bool:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        task = asyncio.ensure_future(run_alone(work()))
+        await asyncio.sleep(0.05)
+        found = await asyncio.wait_for(in_thread(lambda: True), 5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 5)
+        return found
+
+    assert asyncio.run(others())
+
+
+def test_a_pause_changes_neither_the_result_nor_the_context() -> None:
+    spot = ContextVar("spot", default="before")
+
+    async def work() -> list[str]:
+        token = spot.set("inside")
+        for _ in range(3):
+            await pause(0.001)
+        found = [spot.get(), await in_thread(spot.get)]
+        spot.reset(token)
+        return [*found, spot.get()]
+
+    assert run(run_alone(work())) == ["inside", "inside", "before"]
+
+
+def test_a_cancelled_pause_ends_the_work_in_its_own_context() -> None:
+    spot, ended = ContextVar("spot", default="before"), list[str]()
+
+    async def work() -> None:
+        token = spot.set("inside")
+        try:
+            await pause(60)
+        except Withdrawn:
+            ended.append("withdrawn")
+            raise
+        finally:
+            spot.reset(token)
+            ended.append(spot.get())
+
+    async def cancel() -> None:
+        task = asyncio.ensure_future(run_alone(work()))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 5)
+
+    asyncio.run(cancel())
+    assert ended == ["withdrawn", "before"]
+
+
+def test_work_that_a_step_asks_of_another_loop_hands_its_own_steps_to_threads() -> None:
+    runner = Runner()
+
+    async def nested() -> bool:
+        await pause(0.001)
+        threads = {await run_to_end(threading.get_ident), await in_thread(threading.get_ident)}
+        return threading.get_ident() in threads
+
+    def step() -> tuple[bool, bool]:
+        return runner.run(nested()), asyncio.run(nested())
+
+    async def work() -> tuple[bool, bool]:
+        return await run_to_end(step)
+
+    try:
+        assert runner.run(run_alone(work())) == (False, False)
+    finally:
+        runner.close()
 
 
 def test_an_error_of_a_step_reaches_the_caller() -> None:
