@@ -48,7 +48,7 @@ def prevent_destruction(one: object, holders: list[Callable[[object], object]] =
 
 
 def _holder() -> Callable[[object], object]:
-    # Imported in forked processes only, because it takes longer than other modules.
+    # Imported for forks only, because it takes longer than other modules.
     import ctypes
 
     add, held = ctypes.pythonapi.Py_IncRef, ctypes.py_object
@@ -63,18 +63,22 @@ def keep_in_child(one: object) -> None:
     _kept.add(one)
 
 
+def _prepare_fork() -> None:
+    # A forked process would wait for an import that another thread of this one had begun.
+    if not _holders:
+        _holders.append(_holder())
+
+
 def _note_fork() -> None:
     global _forks
     _forks += 1
-    if not _holders:  # It cannot be imported during interpreter shutdown.
-        _holders.append(_holder())
     for one in list(_kept):
         prevent_destruction(one)
     _kept.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_note_fork)
+    os.register_at_fork(before=_prepare_fork, after_in_child=_note_fork)
 
 
 class OpeningProcess:

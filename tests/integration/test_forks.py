@@ -126,3 +126,43 @@ def test_the_asynchronous_interface_is_refused_before_it_asks_a_thread(tmp_path:
 @pytest.mark.slow
 def test_a_program_that_is_started_waits_for_nothing_and_closes_nothing(tmp_path: Path) -> None:
     assert lines_of("by_subprocess", tmp_path) == ["stored started True True"]
+
+
+IMPORTING = """
+import builtins, os, signal, threading, time
+import refold
+
+refold.open(":memory:").close()
+real, began = builtins.__import__, threading.Event()
+
+def slow(name, *given):
+    if name == "_ctypes":  # The module ctypes is half read now.
+        began.set()
+        time.sleep(1)
+    return real(name, *given)
+
+builtins.__import__ = slow
+thread = threading.Thread(target=__import__, args=["ctypes"])
+thread.start()
+began.wait()
+pid = os.fork()
+if not pid:
+    os._exit(7)
+for _ in range(500):
+    found, status = os.waitpid(pid, os.WNOHANG)
+    if found:
+        break
+    time.sleep(0.01)
+else:
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    status = None
+thread.join()
+print("hangs" if status is None else os.waitstatus_to_exitcode(status))
+"""
+
+
+def test_a_fork_while_another_thread_imports_does_not_hang() -> None:
+    words = [sys.executable, "-c", IMPORTING]
+    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.stdout.split() == ["7"], ended.stderr
