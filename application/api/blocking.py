@@ -57,7 +57,7 @@ async def run_to_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     def work() -> T:
         CURRENT.set(withdrawal)
         withdrawal.start()
-        return function(*args, **kwargs)
+        return _raise_plainly(function, *args, **kwargs)
 
     future = loop.run_in_executor(None, context.run, work)
     try:
@@ -81,7 +81,15 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
         return function(*args, **kwargs)
     import asyncio
 
-    return await asyncio.to_thread(function, *args, **kwargs)
+    return await asyncio.to_thread(lambda: _raise_plainly(function, *args, **kwargs))
+
+
+def _raise_plainly(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function. A coroutine that waits in Python 3.11 would never learn of a ``StopIteration``."""
+    try:
+        return function(*args, **kwargs)
+    except StopIteration as error:
+        raise RuntimeError("the work raised StopIteration") from error
 
 
 async def pause(seconds: float) -> None:

@@ -136,6 +136,21 @@ def test_an_error_of_a_step_reaches_the_caller() -> None:
         run(run_alone(work()))
 
 
+@pytest.mark.parametrize("hand", [run_to_end, in_thread])
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_step_that_raises_stop_iteration_is_an_error(
+    hand: Callable[..., Coroutine[Any, Any, None]], alone: bool
+) -> None:
+    async def work() -> None:
+        await hand(next, iter(()))
+
+    async def limited() -> None:
+        await asyncio.wait_for(run_alone(work()) if alone else work(), 5)
+
+    with pytest.raises(RuntimeError, match="raised StopIteration"):
+        run(limited())
+
+
 def test_work_that_waits_for_an_event_loop_is_an_error() -> None:
     async def work() -> None:
         await Never()
