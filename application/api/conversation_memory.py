@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from refold.application.agent_tools.tool_scope import EditMode
     from refold.application.agent_tools.toolbox import Toolbox
     from refold.application.compaction.pinning import PinnedItem
-    from refold.application.conversation.appending import Keys
     from refold.application.conversation.owner_scope import Scope
+    from refold.application.conversation.parsing import Keys
     from refold.application.conversation.transcripts import RecordedMessage
     from refold.application.conversation.turn_lock import ConversationTurn
     from refold.application.erasure.erasing import Where

@@ -22,7 +22,14 @@ from refold.domain.turns import is_after_answer, is_bound
 from refold.domain.value import build_unvalidated, replace
 
 from .loaded import LoadedConversation
-from .parsing import ParsedMessage, is_utf8, parse_recorded, read_author, read_messages
+from .parsing import (
+    Keys,
+    ParsedMessage,
+    parse_recorded,
+    read_author,
+    read_keys,
+    read_messages,
+)
 
 if TYPE_CHECKING:
     from .transcripts import RecordedMessage
@@ -134,9 +141,6 @@ def read_recorded(messages: object) -> Sequence[RecordedMessage]:
     return cast(list[RecordedMessage], given)
 
 
-Keys = str | Sequence[str | None] | None
-
-
 class Owners(NamedTuple):
     """Owner of the conversation, and owner of the messages if it differs."""
 
@@ -167,7 +171,7 @@ def append(
     """
     expected = read_expected_version(expected_version)
     taken = read_messages(given, recorded=recorded, author=read_author(author))
-    keys = _own_keys(taken, recorded) if key is None else _keys(key, len(taken))
+    keys = _own_keys(taken, recorded) if key is None else read_keys(key, len(taken))
     incoming = [
         _measure(core, item, k, owner=owners.messages) for item, k in zip(taken, keys, strict=True)
     ]
@@ -189,9 +193,17 @@ def append_recorded(
     incoming = [
         _measure(core, parse_recorded(m), recorded_key(m), m.at) for m in read_recorded(messages)
     ]
-    incoming = _with_rest_of_newest(core, thread_id, incoming)
+    incoming, has_newest = _with_rest_of_newest(core, thread_id, incoming)
     # A later version may parse a recording differently: stored messages stay unchanged.
-    return store(core, thread_id, incoming, recorded=True, compares=False, owner=owner)
+    return store(
+        core,
+        thread_id,
+        incoming,
+        recorded=True,
+        compares=False,
+        presumes=not has_newest,
+        owner=owner,
+    )
 
 
 _PART = lazy_pattern(r"(.*)#\+(\d+)", re.DOTALL)
@@ -202,12 +214,15 @@ _GROWING = 16
 
 def _with_rest_of_newest(
     core: Core, thread_id: str, incoming: list[IncomingMessage]
-) -> list[IncomingMessage]:
-    """Return the messages with what the newest stored ones lack, if they have grown since they were stored."""
+) -> tuple[list[IncomingMessage], bool]:
+    """Return the messages with what the newest stored ones lack, if they have grown since they were stored.
+
+    The second value says whether some of the newest stored messages are among them.
+    """
     newest = [one.version for one in core.log.load(thread_id).state.live[-_GROWING:]]
     places = {item.key: at for at, item in enumerate(incoming)}
     rest: list[IncomingMessage] = []
-    last = 0
+    last = -1
     for logged in core.log.read_at(thread_id, newest):
         event = logged.event
         if logged.erased or not isinstance(event, MessageAppended) or event.key is None:
@@ -221,7 +236,8 @@ def _with_rest_of_newest(
         if grown is not None:
             end = begin + len(event.message.blocks())
             rest.append(_measure(core, grown, f"{key}#+{end}", incoming[places[key]].written_at))
-    return [*incoming[: last + 1], *rest, *incoming[last + 1 :]] if rest else incoming
+    whole = [*incoming[: last + 1], *rest, *incoming[last + 1 :]] if rest else incoming
+    return whole, last >= 0
 
 
 def _rest_of(item: IncomingMessage, stored: Message, begin: int) -> ParsedMessage | None:
@@ -247,12 +263,14 @@ def store(
     recorded: bool,
     expected: int | None = None,
     compares: bool = True,
+    presumes: bool = False,
     owner: str | None = None,
 ) -> Appended:
     """Store parsed and measured messages.
 
     ``expected``: version after which no messages may have been appended. ``compares``: whether messages
-    with the same key must be equal. ``owner``: owner of the conversation, if known.
+    with the same key must be equal. ``presumes``: whether all are taken for new if the first is, until the log
+    refuses their keys. ``owner``: owner of the conversation, if known.
 
     Raises:
         OwnerConflict: the conversation has another owner; nothing is stored.
@@ -262,9 +280,11 @@ def store(
     known: dict[str, AppendedMessage] = {}
 
     def decide(loaded: LoadedConversation) -> Sequence[Event]:
-        nonlocal known
+        nonlocal known, presumes
         loaded.present().check_owner(owner)
-        known = _find_stored(core, thread_id, incoming, compares=compares)
+        is_new = presumes and _is_first_new(core, loaded, incoming)
+        presumes = False
+        known = {} if is_new else _find_stored(core, thread_id, incoming, compares=compares)
         fresh = _select_new(incoming, known)
         if fresh and expected is not None:
             refuse_conflict(core, loaded, expected)
@@ -343,36 +363,6 @@ _REPLY = lazy_pattern("msg_|chatcmpl-[A-Za-z0-9-]{16}")
 """Reply ids that are unique. Some servers with the OpenAI API use ids of three digits, which are not."""
 
 
-def _keys(key: Keys, count: int) -> Sequence[str | None]:
-    if key is None:
-        return [None] * count
-    keys = [key] if isinstance(key, str) else _several(key)
-    if len(keys) != count:
-        raise InvalidMessage("key", f"{len(keys)} keys for {count} messages; give one for each")
-    for k in keys:
-        if k is not None and not _is_key(k):
-            raise InvalidMessage("key", f"{k!r} must be text that is not blank")
-    return keys
-
-
-def _several(keys: Sequence[str | None]) -> list[str | None]:
-    if not _is_sequence(keys):
-        kind = type(keys).__name__
-        raise InvalidMessage(
-            "key", f"is of type {kind}; give text, or a list with one for each message"
-        )
-    return list(keys)
-
-
-def _is_sequence(given: object) -> bool:
-    is_bytes = isinstance(given, bytes | bytearray | memoryview)
-    return not is_bytes and isinstance(given, Sequence)
-
-
-def _is_key(key: object) -> bool:
-    return isinstance(key, str) and bool(key.strip()) and is_utf8(key)
-
-
 def _measure(
     core: Core,
     item: ParsedMessage,
@@ -400,6 +390,14 @@ def _measure(
         owner,
         item.original,
     )
+
+
+def _is_first_new(
+    core: Core, loaded: LoadedConversation, incoming: Sequence[IncomingMessage]
+) -> bool:
+    """Return whether the first message is not stored."""
+    keys = [item.key for item in incoming[:1] if item.key is not None]
+    return not loaded.state.version or not core.log.versions_of_keys(loaded.thread_id, keys)
 
 
 def _find_stored(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, cast, get_args
 
 from refold.domain.errors import InvalidMessage, InvalidThreadId
@@ -35,6 +35,7 @@ DEEPEST = 200
 
 
 Json = dict[object, object]
+Keys = str | Sequence[str | None] | None
 _SURROGATE = lazy_pattern("[\ud800-\udfff]")
 
 
@@ -77,6 +78,41 @@ def read_author(given: object) -> Author | None:
     if given is not None and given not in AUTHORS:
         raise InvalidMessage("author", f"must be one of {', '.join(AUTHORS)}, not {given!r}")
     return cast("Author | None", given)
+
+
+def read_keys(key: Keys, count: int) -> Sequence[str | None]:
+    """Return the given keys of so many messages.
+
+    Raises:
+        InvalidMessage: their number is another one, or one of them is not a text, or blank.
+    """
+    if key is None:
+        return [None] * count
+    keys = [key] if isinstance(key, str) else _several(key)
+    if len(keys) != count:
+        raise InvalidMessage("key", f"{len(keys)} keys for {count} messages; give one for each")
+    for k in keys:
+        if k is not None and not _is_key(k):
+            raise InvalidMessage("key", f"{k!r} must be text that is not blank")
+    return keys
+
+
+def _several(keys: Sequence[str | None]) -> list[str | None]:
+    if not _is_sequence(keys):
+        kind = type(keys).__name__
+        raise InvalidMessage(
+            "key", f"is of type {kind}; give text, or a list with one for each message"
+        )
+    return list(keys)
+
+
+def _is_sequence(given: object) -> bool:
+    is_bytes = isinstance(given, bytes | bytearray | memoryview)
+    return not is_bytes and isinstance(given, Sequence)
+
+
+def _is_key(key: object) -> bool:
+    return isinstance(key, str) and bool(key.strip()) and is_utf8(key)
 
 
 def _with_author(message: Message, author: Author | None) -> Message:

@@ -156,7 +156,10 @@ class ConversationLog(Protocol):
     def transact(
         self, thread_id: str, decide: Decision, *, at: datetime
     ) -> tuple[LoadedConversation, tuple[Event, ...]]:
-        """Decide on the newest state and store the events, in one transaction."""
+        """Decide on the newest state and store the events, in one transaction.
+
+        It decides again if another writer was faster, or if a message has a key that is stored already.
+        """
         ...
 
     def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:

@@ -72,12 +72,18 @@ class MessageKeys:
             c.execute(CHAIN)
             self._put(c, stream, [(_ENDS, _ENDS)])
 
-    def add(self, c: Cursor, keys: Sequence[Key]) -> None:
-        """Add keys that are new in their conversations."""
+    def add(self, c: Cursor, keys: Sequence[Key], *, are_copied: bool = False) -> None:
+        """Add keys that are new in their conversations. Those of copied events need no proof of that.
+
+        Raises:
+            sqlite3.IntegrityError: a key is stored already, or the chain does not prove that it is new.
+        """
         c.executemany("INSERT INTO message_keys VALUES (?,?,?)", keys)
         c.execute(CHAIN)
         for stream in dict.fromkeys(stream for stream, _, _ in keys):
-            self._link(c, stream, [digest_of(s, key) for s, key, _ in keys if s == stream])
+            digests = [digest_of(s, key) for s, key, _ in keys if s == stream]
+            if not self._link(c, stream, digests) and not are_copied:
+                raise sqlite3.IntegrityError(f"a key of {stream!r} is not proved to be new")
 
     def replace(self, c: Cursor, stream: str, keys: Mapping[str, int]) -> None:
         """Replace all keys of a conversation with these keys and versions."""
@@ -128,20 +134,26 @@ class MessageKeys:
         row = self._rows(c, stream, [digest]).get(digest)
         return row is not None and row.digest == digest
 
-    def _link(self, c: Cursor, stream: str, digests: Sequence[bytes]) -> None:
-        """Insert digests into the chain. If the chain cannot be proved, remove its start."""
-        rows = self._rows(c, stream, digests)
+    def _link(self, c: Cursor, stream: str, digests: Sequence[bytes]) -> bool:
+        """Insert digests into the chain, and return whether it proves that they are new.
+
+        If the chain cannot be proved, remove its start.
+        """
+        rows, are_new = self._rows(c, stream, digests), True
         gaps: dict[_Row, list[bytes]] = {}
         for digest in sorted(digests):
             row = rows.get(digest)
             if row is None or _answer(row, digest) is None:
                 where = "originator_id=? AND digest=?"
                 c.execute(f"DELETE FROM sealed_keys WHERE {where}", (stream, _ENDS))
-                return
-            if row.digest != digest:
+                return False
+            if row.digest == digest:
+                are_new = False
+            else:
                 gaps.setdefault(row, []).append(digest)
         chains = ([row.digest, *new, row.next] for row, new in gaps.items())
         self._put(c, stream, [link for chain in chains for link in pairwise(chain)])
+        return are_new
 
     def _rows(
         self, c: Cursor, stream: str, digests: Sequence[bytes]
@@ -213,6 +225,14 @@ def _unseal_row(
 def has_chains(c: Cursor) -> bool:
     """Return whether the log has chains of keys. Older logs have none."""
     c.execute("SELECT 1 FROM sqlite_schema WHERE type='table' AND name='sealed_keys'")
+    return c.fetchone() is not None
+
+
+def has_rows(c: Cursor, stream: str) -> bool:
+    """Return whether there is a sealed row of this conversation, even one that proves nothing."""
+    if not has_chains(c):
+        return False
+    c.execute("SELECT 1 FROM sealed_keys WHERE originator_id=? LIMIT 1", (stream,))
     return c.fetchone() is not None
 
 

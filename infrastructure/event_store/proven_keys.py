@@ -17,7 +17,7 @@ from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS, retry
 
 from .codec import CodecError, key_of
 from .envelope import EnvelopeError, EventMapper
-from .message_keys import Cursor, has_chain
+from .message_keys import Cursor, has_chain, has_rows
 from .recorder import Head, LogRecorder
 
 BATCH = 500
@@ -85,7 +85,8 @@ class ProvenKeys:
                 is_right = all(self._has_key(c, stream, version, key) for key, version in pairs)
             else:
                 # No rows and no events: the conversation is new.
-                is_right = not found.versions and not _rows_after(c, stream, 0, 1)
+                has_any = found.versions or has_rows(c, stream) or _rows_after(c, stream, 0, 1)
+                is_right = not has_any
         return found.versions if is_right else None
 
     def _has_key(self, c: Cursor, stream: str, version: object, key: str) -> bool:

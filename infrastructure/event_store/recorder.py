@@ -288,7 +288,7 @@ class LogRecorder(SQLiteApplicationRecorder):
             if event.originator_version == 1:
                 self.keys.begin(c, str(event.originator_id))
         if keys:
-            self.keys.add(c, keys)
+            self.keys.add(c, keys, are_copied=not link)
         for stream, head in follows.items():
             if head.version:
                 self._check_head(c, stream, head)

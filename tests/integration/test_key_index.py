@@ -2,7 +2,7 @@
 
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 import refold
+from refold.application.conversation.transcripts import RecordedMessage
 from refold.application.errors import LogDamaged
+from refold.domain.messages import Message
 from refold.infrastructure.event_store import proven_keys
-from refold.infrastructure.event_store.message_keys import digest_of
+from refold.infrastructure.event_store.message_keys import MessageKeys, digest_of
 from tests.support.golden_files import golden_text
 from tests.support.golden_log import KEYS, from_sql
 from tests.support.log_files import execute, rows
@@ -157,6 +159,71 @@ def test_each_row_may_be_deleted(path: Path, key: bytes | None, table: str) -> N
     all_is_stored_once(path, key)
     with refold.open(path, encryption_key=key) as memory:
         assert memory.verify(repair=True).ok
+
+
+def deliver_history(path: Path, numbers: Iterable[int], key: bytes | None) -> refold.Appended:
+    """Deliver messages of a recording in one call."""
+    messages = [
+        RecordedMessage(
+            message=Message(role="user", content=f"message {number}"), key=f"delivery-{number}"
+        )
+        for number in numbers
+    ]
+    with refold.open(path, encryption_key=key) as memory:
+        return memory.conversation("t").append_recorded(messages)
+
+
+@pytest.mark.parametrize(
+    "tables", [(), ("message_keys",), ("sealed_keys",), ("message_keys", "sealed_keys")]
+)
+def test_history_that_begins_with_a_new_message_is_stored_once(
+    path: Path, key: bytes | None, tables: tuple[str, ...]
+) -> None:
+    """Its keys are presumed to be new, and the insert proves it, or refuses them."""
+    deliver_history(path, range(60), key)
+    name, count = "recorded:delivery-3", SAID + 60
+    if "message_keys" in tables:
+        execute(path, "DELETE FROM message_keys WHERE key=?", (name,))
+    if "sealed_keys" in tables:
+        execute(path, "DELETE FROM sealed_keys WHERE digest=?", (digest_of("t", name),))
+    stored = deliver_history(path, [70, 3, 71, 5], key)
+    assert [one.new for one in stored.messages] == [True, False, True, False]
+    assert stored.positions == (count, SAID + 3, count + 1, SAID + 5)
+    assert texts(path, key)[count:] == ["message 70", "message 71"]
+    with refold.open(path, encryption_key=key) as memory:
+        assert memory.verify().ok
+
+
+def test_rows_that_are_left_of_lost_events_refuse_no_history(
+    tmp_path: Path, written: dict[bytes | None, Path]
+) -> None:
+    path = log_with_keys(tmp_path / "a.db", written[None])
+    deliver_history(path, range(60), None)
+    (tmp_path / "a.db.anchor").unlink()
+    for table in ("stored_events", "message_keys"):
+        execute(path, f"DELETE FROM {table} WHERE originator_id='t'")
+    assert all(one.new for one in deliver_history(path, range(60), None).messages)
+    assert len(texts(path)) == 60
+    with refold.open(path) as memory:
+        assert memory.verify().ok
+
+
+def test_the_keys_of_a_new_history_are_not_looked_up(
+    path: Path, key: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    find = MessageKeys.find
+
+    def counted(self: MessageKeys, c: Any, stream: str, keys: Sequence[str]) -> Any:
+        asked.append(len(keys))
+        return find(self, c, stream, keys)
+
+    monkeypatch.setattr(MessageKeys, "find", counted)
+    for numbers in (range(100), range(100, 150)):
+        assert all(one.new for one in deliver_history(path, numbers, key).messages)
+    assert asked == [1, 1]
+    assert not any(one.new for one in deliver_history(path, range(150), key).messages)
+    assert asked[2:] == [150, 150]
 
 
 def test_a_row_of_the_proof_that_is_deleted_is_missed(path: Path, key: bytes | None) -> None:

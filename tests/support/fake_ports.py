@@ -83,6 +83,9 @@ class MemoryLog:
             between()
         with self._lock:
             events = tuple(decide(self.load(thread_id)))
+            keys = [e.key for e in events if isinstance(e, MessageAppended) and e.key is not None]
+            if self.versions_of_keys(thread_id, keys):
+                events = tuple(decide(self.load(thread_id)))
             self.streams.setdefault(thread_id, []).extend(events)
             return self.load(thread_id), events
 
