@@ -12,6 +12,7 @@ from .conversation_draft import (
     reading_of,
     result_block,
     thinking_block,
+    tool_use,
 )
 from .openai import convert_content
 from .transcript_source import (
@@ -27,7 +28,6 @@ from .transcript_source import (
     objects_in,
     text_block,
     text_or_none,
-    tool_use,
     usable_id,
 )
 

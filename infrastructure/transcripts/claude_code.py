@@ -162,6 +162,8 @@ _OTHER_RECORDS = {
     "last-prompt": "last prompt record",
 }
 _SESSION = ("sessionId", "session_id")
+_SIGNS = (*_SESSION, "uuid", "parentUuid", "leafUuid", "snapshot")
+"""Fields, one of which each record has that shows the format."""
 _CALLER = "parent_tool_use_id"
 """Call that began a sub-agent, in what ``claude -p`` prints."""
 _OF_OTHER_AGENTS = ("<teammate-message", "<channel ")
@@ -175,7 +177,7 @@ _SYSTEM_RECORDS = {
 
 def fits(source: Source) -> bool:
     """Return whether at least one record has the Claude Code format."""
-    return any(_is_ours(value) for _, value in _placed(source))
+    return source.has_field(*_SIGNS) and any(_is_ours(value) for _, value in _placed(source))
 
 
 def read(source: Source) -> Reading:

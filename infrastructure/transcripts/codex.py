@@ -16,7 +16,7 @@ from refold.domain.originals import Original
 from refold.domain.value import replace
 
 from .chats import why_no_role
-from .conversation_draft import author_of, thinking_block
+from .conversation_draft import author_of, image_block, thinking_block, tool_use
 from .openai import convert_content
 from .transcript_source import (
     Content,
@@ -28,13 +28,11 @@ from .transcript_source import (
     as_content,
     as_list,
     as_object,
-    image_block,
     moment,
     not_a_message,
     objects_in,
     text_or_none,
     thread_id,
-    tool_use,
     usable_id,
 )
 
@@ -85,6 +83,8 @@ def fits(source: Source) -> bool:
     first = as_object(source.records[0].value) if source.records else None
     if first is not None and {"id", "timestamp", "instructions"} <= first.keys():
         return True
+    if not source.has_field("record_type", "payload", "call_id"):
+        return _whole(source) is not None
     return _whole(source) is not None or any(
         _is_ours(as_object(record.value) or {}) for record in source.records
     )

@@ -118,6 +118,17 @@ def thinking_block(text: str) -> Block:
     return {"type": "thinking", "thinking": text}
 
 
+def image_block(media_type: Any, data: Any) -> Block:
+    """Return an image block with base64 data."""
+    source = {"type": "base64", "media_type": str(media_type), "data": str(data)}
+    return {"type": "image", "source": source}
+
+
+def tool_use(call_id: str, name: str, arguments: dict[str, Any]) -> Block:
+    """Return a tool call block."""
+    return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
+
+
 def result_block(call_id: str, content: Content, *, is_error: bool) -> Block:
     """Return the result of a call."""
     said = content if isinstance(content, str) else list(content)

@@ -14,7 +14,7 @@ from refold.application.conversation.transcripts import (
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Author, Block, Message, said
 
-from .conversation_draft import joined, thinking_block
+from .conversation_draft import image_block, joined, thinking_block, tool_use
 from .transcript_source import (
     Content,
     Names,
@@ -24,14 +24,12 @@ from .transcript_source import (
     as_blocks,
     as_list,
     as_object,
-    image_block,
     moment,
     not_a_message,
     objects_in,
     text_block,
     text_or_none,
     thread_id,
-    tool_use,
     usable_id,
 )
 

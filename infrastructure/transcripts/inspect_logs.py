@@ -11,7 +11,13 @@ from zipfile import BadZipFile, ZipFile
 from refold.application.errors import TranscriptError
 from refold.domain.messages import Author, Block, Role
 
-from .conversation_draft import ConversationDraft, reading_of, result_block, thinking_block
+from .conversation_draft import (
+    ConversationDraft,
+    reading_of,
+    result_block,
+    thinking_block,
+    tool_use,
+)
 from .openai import convert_content, convert_document, convert_tool
 from .transcript_source import (
     MAX_BYTES,
@@ -30,7 +36,6 @@ from .transcript_source import (
     objects_in,
     parse_json,
     text_or_none,
-    tool_use,
     usable_id,
 )
 
@@ -124,7 +129,7 @@ def _is_sample(name: str) -> bool:
 
 def fits(source: Source) -> bool:
     """Return whether the file is a log of an evaluation, or one sample of such a log."""
-    return any(True for _ in _samples(source))
+    return source.has_field("eval", "messages") and any(True for _ in _samples(source))
 
 
 def _samples(source: Source) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

@@ -12,10 +12,12 @@ from refold.domain.originals import Original
 from .conversation_draft import (
     ConversationDraft,
     author_of,
+    image_block,
     joined,
     reading_of,
     result_block,
     thinking_block,
+    tool_use,
 )
 from .openai import convert_content
 from .transcript_source import (
@@ -26,12 +28,10 @@ from .transcript_source import (
     as_blocks,
     as_list,
     as_object,
-    image_block,
     moment,
     not_a_message,
     objects_in,
     text_or_none,
-    tool_use,
     usable_id,
 )
 
@@ -54,6 +54,8 @@ _CLASSES = {
 }
 
 
+_SIGNS = ("type", "values", "channel_values", "checkpoint", "messages")
+"""Fields, one of which each message and state has."""
 _IN_CONTENT = ("tool_call", "function_call", "invalid_tool_call", "tool_call_chunk")
 """Types of blocks that repeat a call, which most messages have among their calls as well."""
 
@@ -71,7 +73,7 @@ class _State(NamedTuple):
 
 def fits(source: Source) -> bool:
     """Return whether the file has messages with LangChain's types, in a state or by themselves."""
-    return bool(source.once(_find_states))
+    return source.has_field(*_SIGNS) and bool(source.once(_find_states))
 
 
 def _find_states(source: Source) -> list[_State]:

@@ -22,7 +22,7 @@ from .chats import (
     tools_of,
     why_no_role,
 )
-from .conversation_draft import thinking_block
+from .conversation_draft import image_block, thinking_block, tool_use
 from .transcript_source import (
     Content,
     Names,
@@ -33,13 +33,11 @@ from .transcript_source import (
     as_content,
     as_list,
     as_object,
-    image_block,
     moment,
     not_a_message,
     objects_in,
     text_block,
     text_or_none,
-    tool_use,
     usable_id,
 )
 

@@ -12,6 +12,7 @@ from .conversation_draft import (
     joined,
     reading_of,
     result_block,
+    tool_use,
 )
 from .openai import convert_content
 from .openhands_parts import (
@@ -38,7 +39,6 @@ from .transcript_source import (
     not_a_message,
     objects_in,
     text_or_none,
-    tool_use,
     usable_id,
 )
 
@@ -113,7 +113,9 @@ def _streams_in(source: Source) -> Iterator[_Stream]:
     else:
         given = [(record.line, record.value) for record in source.records]
     inside = [
-        (place, whole, found) for place, whole in given if (found := _events_in(whole)) is not None
+        (place, whole, found)
+        for place, whole in (given if source.has_field(*_LISTS) else ())
+        if (found := _events_in(whole)) is not None
     ]
     if not inside:
         yield _Stream(list(_flat(given)), {}, None)

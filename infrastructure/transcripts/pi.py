@@ -10,6 +10,7 @@ from refold.application.conversation.transcripts import (
 )
 from refold.domain.messages import Author, Block, Message, Role, readable
 
+from .conversation_draft import image_block, tool_use
 from .transcript_source import (
     Content,
     Names,
@@ -18,13 +19,11 @@ from .transcript_source import (
     arguments_of,
     as_content,
     as_object,
-    image_block,
     moment,
     not_a_message,
     text_block,
     text_or_none,
     thread_id,
-    tool_use,
     usable_id,
 )
 
@@ -44,7 +43,8 @@ _SIGNED_BY_ANTHROPIC = ("anthropic-messages", "bedrock-converse-stream")
 
 def fits(source: Source) -> bool:
     """Return whether at least one record has the pi format."""
-    return any(_is_ours(record.value) for record in source.records)
+    signs = ("message", "cwd", "tokensBefore")
+    return source.has_field(*signs) and any(_is_ours(record.value) for record in source.records)
 
 
 def read(source: Source) -> Reading:

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from pydantic import Field
 
@@ -130,7 +130,7 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _SUFFIXES = {".gz", ".jsonl", ".json", ".traj"}
 
 
-class Record(Value, frozen=True):
+class Record(NamedTuple):
     """A JSON value on its own line."""
 
     line: int
@@ -159,6 +159,17 @@ class Source(Value, frozen=True):
         if name not in self.found:
             self.found[name] = find(self)
         return cast(T, self.found[name])
+
+    def has_field(self, *names: str) -> bool:
+        """Return whether a record, or an item of a list, has one of these fields. Most formats have none."""
+        return not self.once(_names_in).isdisjoint(names)
+
+
+def _names_in(source: Source) -> frozenset[str]:
+    listed = as_list(source.document) if source.is_document else None
+    values = [record.value for record in source.records] if listed is None else listed
+    objects = [cast("dict[str, Any]", value) for value in values if isinstance(value, dict)]
+    return frozenset[str]().union(*objects)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -255,7 +266,13 @@ def _json_lines(path: Path, stem: str, data: bytes) -> Source:
         _read_line(number, line, records, skipped)
     if not any(isinstance(record.value, dict | list) for record in records):
         raise _not_text(path, _problem_with(data))
-    return Source(stem=stem, is_document=False, records=tuple(records), skipped=tuple(skipped))
+    return build_unvalidated(
+        Source,
+        stem=stem,
+        is_document=False,
+        records=tuple(records),
+        skipped=tuple(skipped),
+    )
 
 
 def _problem_with(data: bytes) -> Exception:
@@ -283,7 +300,7 @@ def _read_line(number: int, raw: bytes, records: list[Record], skipped: list[Ski
         skipped.append(Skipped(line=number, reason="records run together", detail=detail))
     if problem is not None:
         skipped.append(_damage(number, "broken line", problem))
-    records += [build_unvalidated(Record, line=number, value=value) for value in values]
+    records += [Record(number, value) for value in values]
 
 
 def _damage(line: int, reason: str, detail: str) -> Skipped:
@@ -404,17 +421,6 @@ def as_blocks(content: Content) -> list[Block]:
 def text_block(text: str) -> Block:
     """Return a text block."""
     return {"type": "text", "text": text}
-
-
-def image_block(media_type: Any, data: Any) -> Block:
-    """Return an image block with base64 data."""
-    source = {"type": "base64", "media_type": str(media_type), "data": str(data)}
-    return {"type": "image", "source": source}
-
-
-def tool_use(call_id: str, name: str, arguments: dict[str, Any]) -> Block:
-    """Return a tool call block."""
-    return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
 
 
 def arguments_of(raw: Any) -> dict[str, Any]:
