@@ -409,9 +409,14 @@ _SOURCED = frozenset({"image", "document"})
 
 def unknown_kinds(message: Message) -> tuple[str, ...]:
     """Return the types of blocks that the Messages API does not accept in this message, in order."""
-    if isinstance(message.content, str) or message.role == "system":
+    return () if isinstance(message.content, str) else unknown_in(message.content, message.role)
+
+
+def unknown_in(content: Iterable[Block], role: Role) -> tuple[str, ...]:
+    """Return the types of blocks that the Messages API does not accept in a message of this role, in order."""
+    if role == "system":
         return ()  # Only the texts of a system message are shown.
-    return tuple(dict.fromkeys(_unknown(message.content, message.role)))
+    return tuple(dict.fromkeys(_unknown(content, role)))
 
 
 def is_unknown(block: Block, kinds: Iterable[str]) -> bool:

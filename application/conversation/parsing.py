@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, cast, get_args
 
 from refold.domain.errors import InvalidMessage, InvalidThreadId
 from refold.domain.lazy_pattern import lazy_pattern
-from refold.domain.messages import Author, Block, Message, Role, gist, unknown_kinds
+from refold.domain.messages import Author, Block, Message, Role, gist, unknown_in, unknown_kinds
 from refold.domain.originals import Original
 from refold.domain.value import build_unvalidated, is_list, is_object, replace
 
@@ -154,10 +154,9 @@ def plain_message(message: Message) -> Message:
     extra = None if message.extra is None else plain_json(message.extra, "extra")
     if isinstance(message.content, str):
         return replace(message, content=_text(message.content), extra=extra)
-    plain = replace(
-        message, content=tuple(plain_json(list(message.content), "content")), extra=extra
-    )
-    return replace(plain, unknown=unknown_kinds(plain))
+    content = tuple(plain_json(list(message.content), "content"))
+    unknown = unknown_in(content, message.role)
+    return replace(message, content=content, extra=extra, unknown=unknown)
 
 
 def parse_recorded(recorded: RecordedMessage) -> ParsedMessage:

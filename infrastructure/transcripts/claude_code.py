@@ -11,9 +11,10 @@ from refold.application.conversation.transcripts import (
     RecordedSummary,
     Skipped,
 )
-from refold.domain.messages import Author, Block, Message, Role, gist, said
+from refold.domain.messages import Author, Block, Role, gist, said_content
+from refold.domain.value import build_unvalidated
 
-from .conversation_draft import author_of
+from .conversation_draft import author_of, message_of
 from .transcript_source import (
     Content,
     Names,
@@ -31,7 +32,7 @@ from .transcript_source import (
 )
 
 
-@dataclass
+@dataclass(slots=True)
 class Draft:
     """A message that may get more blocks from later lines."""
 
@@ -48,14 +49,16 @@ class Draft:
 
     def build(self) -> RecordedMessage:
         """Return the message in its current state."""
-        return RecordedMessage(
-            message=Message(role=self.role, content=self.content, author=self.author),
+        return build_unvalidated(
+            RecordedMessage,
+            message=message_of(self.role, self.content, self.author),
             key=self.key,
             message_id=self.message_id,
             at=self.at,
             line=self.line,
             model=self.model,
             stop_reason=self.stop_reason,
+            original=None,
         )
 
 
@@ -87,11 +90,10 @@ class Thread:
 
     def add_summary(self, draft: Draft) -> None:
         """Add a summary that the recording tool wrote of the messages so far."""
-        text = said(draft.build().message)
+        text, place = said_content(draft.content), len(self.drafts)
         again = any(draft.key == one.key for one in self.summaries)
         if again or not text.strip() or (self.summaries and self.summaries[-1].text == text):
             return
-        place = len(self.drafts)
         self.summaries.append(
             RecordedSummary(position=place, text=text, key=draft.key, at=draft.at)
         )
@@ -162,8 +164,7 @@ _OTHER_RECORDS = {
     "last-prompt": "last prompt record",
 }
 _SESSION = ("sessionId", "session_id")
-_SIGNS = (*_SESSION, "uuid", "parentUuid", "leafUuid", "snapshot")
-"""Fields, one of which each record has that shows the format."""
+_SIGNS = (*_SESSION, "uuid", "parentUuid", "leafUuid", "snapshot")  # A record of ours has one.
 _CALLER = "parent_tool_use_id"
 """Call that began a sub-agent, in what ``claude -p`` prints."""
 _OF_OTHER_AGENTS = ("<teammate-message", "<channel ")
@@ -415,17 +416,16 @@ def _draft(kind: Role, value: dict[str, Any], message: dict[str, Any], line: int
 
 def _author(role: Role, value: dict[str, Any], content: Content) -> Author | None:
     """Return the author of a user message. Loaded skills, summaries and sub-agent tasks are marked."""
-    if not isinstance(content, str):
-        # A block without a type carries no information.
+    if not isinstance(content, str):  # A block without a type carries no information.
         content = tuple(block for block in content if isinstance(block.get("type"), str))
-    if role != "user" or not gist(Message(role=role, content=content)).speaks:
+    if role != "user" or not gist(message_of(role, content)).speaks:
         return None
     marks = ("isMeta", "isCompactSummary", "isSidechain", "isVisibleInTranscriptOnly")
     if any(value.get(mark) is True for mark in marks) or value.get(_CALLER):
         return "program"
     if (as_object(value.get("origin")) or {}).get("kind") not in (None, "human"):
         return "program"  # Another session, a channel, or a task that has ended.
-    words = said(Message(role=role, content=content)).lstrip()
+    words = said_content(content).lstrip()
     return "program" if words.startswith(_OF_OTHER_AGENTS) else author_of(content)
 
 

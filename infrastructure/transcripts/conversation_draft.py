@@ -11,9 +11,9 @@ from refold.application.conversation.transcripts import (
     Skipped,
 )
 from refold.domain.facts.speech import is_program_text
-from refold.domain.messages import SHOWN, Author, Block, Message, Role, said
+from refold.domain.messages import SHOWN, Author, Block, Message, Role, said_content
 from refold.domain.originals import Original
-from refold.domain.value import replace
+from refold.domain.value import build_unvalidated, replace
 
 from .transcript_source import Content, Names, Reading, as_blocks, thread_id
 
@@ -105,9 +105,16 @@ def reading_of(drafts: Iterable[ConversationDraft]) -> Reading:
     )
 
 
+def message_of(role: Role, content: Content, author: Author | None = None) -> Message:
+    """Return a message. Content of JSON needs no validation, and a file has many messages."""
+    return build_unvalidated(
+        Message, role=role, content=content, author=author, extra=None, unknown=()
+    )
+
+
 def author_of(content: Content) -> Author:
     """Return whether a person or the program wrote a user message."""
-    words = said(Message(role="user", content=content))
+    words = said_content(content)
     if not words.strip() and any(block.get("type") in tuple(SHOWN) for block in as_blocks(content)):
         return "person"  # A picture without words.
     return "program" if is_program_text(words) else "person"

@@ -6,7 +6,7 @@ from typing import Any, cast
 from refold.application.agent_tools.definitions import refuse_duplicate_names
 from refold.application.conversation.block_checks import CHUNK, is_chunk, refuse_duplicate_ids
 from refold.domain.errors import InvalidMessage
-from refold.domain.messages import Block, name_problem
+from refold.domain.messages import Block, Message, name_problem
 from refold.domain.originals import RESPONSES
 from refold.domain.value import is_list, is_object
 
@@ -213,6 +213,9 @@ def _convert(converter: MessageConverter, index: int, given: object, place: str)
     message = converter.message(None, index, item) if is_readable else None
     if message is None:
         raise InvalidMessage(f"{place}.content", "must be a string or a list of content parts")
+    message = Message(
+        role=message.role, content=message.content
+    )  # Validated, and its blocks copied.
     content = message.content if isinstance(message.content, str) else list(message.content)
     if not content and message.role != "assistant":
         content = [text_block("")]  # Legal in that API; stored here, but never sent in a request.

@@ -8,7 +8,7 @@ from refold.application.conversation.transcripts import (
     Skipped,
 )
 from refold.domain.messages import Block, Message
-from refold.domain.value import replace
+from refold.domain.value import build_unvalidated, replace
 
 from .chats import (
     ROLES,
@@ -22,7 +22,7 @@ from .chats import (
     tools_of,
     why_no_role,
 )
-from .conversation_draft import image_block, thinking_block, tool_use
+from .conversation_draft import image_block, message_of, thinking_block, tool_use
 from .transcript_source import (
     Content,
     Names,
@@ -218,7 +218,8 @@ class MessageConverter:
             return
         message_id = usable_id(item.get("id"))
         self.messages.append(
-            RecordedMessage(
+            build_unvalidated(
+                RecordedMessage,
                 message=replace(message, extra=extra_of(item, TAKEN)),
                 key=self._names.take(message_id or f"message:{index}"),
                 message_id=message_id,
@@ -226,6 +227,7 @@ class MessageConverter:
                 line=place,
                 model=text_or_none(item.get("model")),
                 stop_reason=text_or_none(item.get("stop_reason")),
+                original=None,
             )
         )
 
@@ -234,14 +236,14 @@ class MessageConverter:
         content = convert_content(item.get("content"))
         match item.get("role"):
             case "system" | "developer" if content is not None:
-                return Message(role="system", content=content)
+                return message_of("system", content)
             case "user" if content is not None:
                 author = self._authors.author(index, item) if self._authors else None
-                return Message(role="user", content=content, author=author)
+                return message_of("user", content, author)
             case "assistant":
                 return self._answer(place, index, item, content)
             case "tool" | "function":
-                return Message(role="user", content=self._results(index, item, content))
+                return message_of("user", self._results(index, item, content))
             case _:
                 return None
 
@@ -257,7 +259,7 @@ class MessageConverter:
             content = (text_block(refusal),) if refusal is not None else ()
         if calls or thinking:
             content = (*thinking, *as_blocks(content), *calls)
-        return Message(role="assistant", content=content)
+        return message_of("assistant", content)
 
     def _thinking(self, place: int | None, item: dict[str, Any]) -> list[Block]:
         """Return signed thinking blocks, as some gateways provide them, or reasoning in words."""
