@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from refold.application.history.fork import fork
 from refold.application.history.moments import choose_moment
 from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import conversation, plain_logger
@@ -214,6 +213,8 @@ class FollowedLists:
         )
         if stored:
             moment = choose_moment(self._core, name, None, stored - 1)
+            from refold.application.history.fork import fork
+
             fork(self._core, name, moment, child)
         return _Place(child, stored, stored)
 
