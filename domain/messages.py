@@ -407,12 +407,7 @@ _OF_RESULTS = frozenset({"text", "image", "document", "search_result", "tool_ref
 _SOURCED = frozenset({"image", "document"})
 
 
-def unknown_kinds(message: Message) -> tuple[str, ...]:
-    """Return the types of blocks that the Messages API does not accept in this message, in order."""
-    return () if isinstance(message.content, str) else unknown_in(message.content, message.role)
-
-
-def unknown_in(content: Iterable[Block], role: Role) -> tuple[str, ...]:
+def unknown_kinds(content: Iterable[Block], role: Role) -> tuple[str, ...]:
     """Return the types of blocks that the Messages API does not accept in a message of this role, in order."""
     if role == "system":
         return ()  # Only the texts of a system message are shown.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, cast, get_args
 
 from refold.domain.errors import InvalidMessage, InvalidThreadId
 from refold.domain.lazy_pattern import lazy_pattern
-from refold.domain.messages import Author, Block, Message, Role, gist, unknown_in, unknown_kinds
+from refold.domain.messages import Author, Block, Message, Role, gist, unknown_kinds
 from refold.domain.originals import Original
 from refold.domain.value import build_unvalidated, is_list, is_object, replace
 
@@ -155,7 +155,7 @@ def plain_message(message: Message) -> Message:
     if isinstance(message.content, str):
         return replace(message, content=_text(message.content), extra=extra)
     content = tuple(plain_json(list(message.content), "content"))
-    unknown = unknown_in(content, message.role)
+    unknown = unknown_kinds(content, message.role)
     return replace(message, content=content, extra=extra, unknown=unknown)
 
 
@@ -209,7 +209,7 @@ def read_message(
         extra=None,
         unknown=(),
     )
-    if not isinstance(content, str) and (unknown := unknown_kinds(message)):
+    if not isinstance(content, str) and (unknown := unknown_kinds(content, role)):
         message = replace(message, unknown=unknown)
     if not recorded:
         _check_live(message, f"{place}.content")
