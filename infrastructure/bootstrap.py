@@ -15,16 +15,22 @@ from refold.application.conversation.instructions import Instructions
 from refold.application.conversation.thread_log import ThreadLog
 from refold.application.errors import LogError
 from refold.application.frames.request_frames import NewestRequests
-from refold.application.recall.tokens import stem_with
+from refold.application.ports.stemmer import stem_with
 from refold.application.runtime.core import Core, RecallParts, frequent_terms, read_once
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.infrastructure.files.fork_gate import GATE, deferred
-from refold.infrastructure.files.log_place import LogPlace
+from refold.infrastructure.files.log_place import (
+    LogPlace,
+    derived_path,
+    is_address,
+    require_psycopg,
+)
 from refold.infrastructure.files.processes import ThisProcess
 from refold.infrastructure.settings.option_checks import (
     NAME_OR_OBJECT,
     NO_SETTINGS,
     READ_APART,
+    check_options,
     checked_counter,
     checked_new_id,
 )
@@ -39,7 +45,6 @@ if TYPE_CHECKING:
     from refold.application.ports.search_backend import SearchBackend
     from refold.application.ports.summariser import Summariser
     from refold.application.ports.token_counter import TokenCounter
-    from refold.application.runtime.core import RecallParts
     from refold.infrastructure.event_store.encryption import KeySource
     from refold.infrastructure.event_store.store import SQLiteLog
     from refold.infrastructure.maintenance.scrubber import Job, KnownDamage
@@ -49,7 +54,6 @@ if TYPE_CHECKING:
     from refold.infrastructure.observability.observers import Observing
     from refold.infrastructure.postgres.log import PostgresLog
     from refold.infrastructure.settings.configuration import Configuration
-    from refold.infrastructure.settings.option_checks import Options
     from refold.infrastructure.settings.settings_model import RefoldSettings
 
     Notify = Callable[[Notice], None]
@@ -111,7 +115,6 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
     # Import everything inside one use: a fork in the middle of an import would leave the child with half a module.
     with GATE.used():
         from refold.infrastructure.files.log_place import real_place
-        from refold.infrastructure.settings.option_checks import check_options
 
         check_options(path, options)
         return _open(real_place(path), options)
@@ -293,7 +296,6 @@ def _notes_folder(path: str | Path, configuration: Configuration) -> MarkdownFol
     folder = configuration.for_core().notes.folder
     if folder is None:
         return None
-    from refold.infrastructure.files.log_place import is_address
     from refold.infrastructure.notes.notes_folder import MarkdownFolder
 
     in_a_file = str(path) != ":memory:" and not is_address(path)
@@ -341,12 +343,10 @@ def _stores(
     key: KeySource | None,
     notify: Notify,
 ) -> _Stores:
-    from refold.infrastructure.files.log_place import is_address, require_psycopg
-
     encrypted = key is not None
     # Reject invalid options before a log is created.
     embedder = _embedder(options.get("embedder"), settings)
-    given = _backend(options.get("search_backend"))
+    backend = _backend(options.get("search_backend"))
     create = options.get("create", True)
     if is_address(path):
         require_psycopg()
@@ -354,14 +354,20 @@ def _stores(
 
         place = str(path)
         return _Stores(
-            *parts(place, settings, embedder, given, key=key, create=create, notify=notify)
+            *parts(place, settings, embedder, backend, key=key, create=create, notify=notify)
         )
     from refold.infrastructure.event_store.store import SQLiteLog
-    from refold.infrastructure.search_backends.named_backends import named_backend, refuse_files_of
 
-    refuse_files_of(settings, path, encrypted=encrypted)
+    named = settings.search_backend != "builtin"
+    if named:
+        from refold.infrastructure.search_backends.named_backends import refuse_files_of
+
+        refuse_files_of(settings, path, encrypted=encrypted)
     log = SQLiteLog(path, create=create, key=key, notify=notify, **_file_settings(settings))
-    backend = named_backend(settings, path, log) if given is None else given
+    if named and backend is None:
+        from refold.infrastructure.search_backends.named_backends import named_backend
+
+        backend = named_backend(settings, path, log)
     # With a key, plain files that were derived from the log are deleted at once.
     views = deferred(lambda: _file_views(path, log, encrypted, notify), at_once=encrypted)
     recall = deferred(
@@ -422,7 +428,6 @@ def _scrub(path: str | Path, stores: _Stores, megabytes: int) -> None:
 
     if not megabytes or not isinstance(stores.log, SQLiteLog):
         return
-    from refold.infrastructure.files.log_place import derived_path
     from refold.infrastructure.maintenance.scrubber import LogScrubber, ScrubThread
 
     known, budget = stores.log.known, megabytes << 20

@@ -24,7 +24,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from refold.application.recall.tokens import stem_with
+from refold.application.ports.stemmer import stem_with
 from refold.infrastructure.recall.stemmer import SNOWBALL
 
 # What bootstrap does for a program: tests use parts of it by themselves.

@@ -1,7 +1,6 @@
 """Instruction files such as AGENTS.md, cut to a budget and joined to one text after the system prompt."""
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -223,6 +222,8 @@ _FLAGS = range(0x1F1E6, 0x1F200)
 
 def _is_boundary(text: str, place: int) -> bool:
     """Return whether a text may be cut before this place without splitting a visible character."""
+    import unicodedata
+
     if not 0 < place < len(text):
         return True
     before, after = text[place - 1], text[place]

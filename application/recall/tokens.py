@@ -8,7 +8,7 @@ from itertools import chain, pairwise
 from operator import itemgetter
 from unicodedata import normalize
 
-from refold.application.ports.stemmer import Stemmer
+from refold.application.ports.stemmer import Stemmer, when_chosen
 from refold.domain.lazy_pattern import lazy_pattern
 
 VERSION = 2
@@ -268,25 +268,19 @@ def _letters(word: str) -> str:
     return word if word.isalnum() else "".join(filter(str.isalnum, word))
 
 
-class _NoStemmer:
-    def stem(self, word: str) -> str:
-        raise RuntimeError(f"{word} cannot be stemmed: call stem_with() first")
+_stemmer: Stemmer
 
 
-_stemmer: Stemmer = _NoStemmer()
-
-
-def stem_with(stemmer: Stemmer) -> None:
-    """Set the stemmer of this process; the composition root calls this.
-
-    An index and its queries need the same stemmer. Cached tokens of another stemmer are dropped.
-    """
+def _use(stemmer: Stemmer) -> None:
+    """Use a stemmer from now on. Cached tokens of another one are dropped."""
     global _stemmer
-    if stemmer is not _stemmer:
-        _stemmer = stemmer
-        _tokens_of_chunk.cache_clear()
-        date_line.cache_clear()
-        _known.clear()
+    _stemmer = stemmer
+    _tokens_of_chunk.cache_clear()
+    date_line.cache_clear()
+    _known.clear()
+
+
+when_chosen(_use)
 
 
 # Function words, and words that frame questions to a memory. "may" is missing because it is a

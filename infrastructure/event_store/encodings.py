@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib.util import find_spec
 from time import monotonic
 
 from refold.domain.errors import InvalidSetting
@@ -61,6 +60,8 @@ def require_zstandard() -> None:
     Raises:
         InvalidSetting: the library is missing; the message names the extra to install.
     """
+    from importlib.util import find_spec
+
     if find_spec("zstandard") is None:
         raise InvalidSetting(
             "compression needs zstandard, which is not installed: pip install 'refold[compression]'"

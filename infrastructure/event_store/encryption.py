@@ -1,10 +1,8 @@
 """Keys and cipher of an encrypted log: AES-256-GCM, bound to the place of each event."""
 
-import binascii
 import hmac
+import os
 import re
-import secrets
-from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
@@ -53,7 +51,7 @@ class Key(NamedTuple):
 
     def encrypt(self, plain: bytes, bound: bytes) -> bytes:
         """Return the encrypted bytes after a new nonce."""
-        nonce = secrets.token_bytes(NONCE_BYTES)
+        nonce = os.urandom(NONCE_BYTES)
         return nonce + self.cipher.encrypt(nonce, plain, bound)
 
     def decrypt(self, stored: bytes, bound: bytes) -> bytes:
@@ -185,6 +183,9 @@ def raw_key(given: object) -> bytes | None:
         return bytes.fromhex(text)
     if not re.fullmatch(r"[A-Za-z0-9+/_-]{43}=?", text):
         return None
+    import binascii
+    from base64 import urlsafe_b64decode
+
     try:
         raw = urlsafe_b64decode(text.rstrip("=").replace("+", "-").replace("/", "_") + "=")
     except binascii.Error:

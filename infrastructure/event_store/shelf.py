@@ -1,7 +1,5 @@
 """Tables that a log needs to read its events: dictionaries and the fingerprints of its keys."""
 
-import secrets
-
 from eventsourcing.sqlite import SQLiteCursor, SQLiteDatastore
 
 from refold.application.errors import LogDamaged
@@ -204,6 +202,8 @@ def open_dictionary(number: int, content: object, encoder: Encoder) -> bytes:
 
 def put_dictionary(c: SQLiteCursor, content: bytes, encoder: Encoder) -> int:
     """Store a dictionary and return its number, which is random so that no number is used twice."""
+    import secrets
+
     number = 1 + secrets.randbelow(2**31 - 1)
     place, salt = Place("", number, NAME), random_hex(16)
     _, blob = seal(place, SHAPE, "-", salt, GENESIS, content, encoder)

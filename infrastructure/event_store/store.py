@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from refold.application.errors import LogBusy, LogDamaged
 from refold.application.runtime.foreign_code import CURRENT, Withdrawal, Withdrawn
 from refold.application.runtime.plain_lines import plain_logger
+from refold.infrastructure.files.fork_gate import deferred
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.sqlite.sqlite_failures import translate_errors
 
@@ -23,7 +24,6 @@ from .envelope import EventMapper
 from .erased_rows import StreamEraser
 from .recorder import DurableDatastore, Head, Row, SealedRows
 from .stored_log import Alone, Decided, LogParts, Ready, StoredLog
-from .stream_copies import SQLiteCopyRows, StreamCopier
 from .stream_reads import SCAN_BATCH, StreamReader
 from .turn_files import open_log_file
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from .encryption import KeySource
     from .log_copy import FileCopyEnd
+    from .recorder import LogRecorder
+    from .stream_copies import StreamCopier
 
 LAST_WRITE = 2.0
 """Seconds that closing waits for another thread that writes."""
@@ -183,6 +185,12 @@ class _Guard(translate_errors):
             self._known.note_event(error.thread_id, error.version)
 
 
+def _copier(recorder: LogRecorder, mapper: EventMapper) -> StreamCopier:
+    from .stream_copies import SQLiteCopyRows, StreamCopier
+
+    return StreamCopier(SQLiteCopyRows(recorder), mapper)
+
+
 class SQLiteLog(StoredLog):
     """A ``ConversationLog`` in one SQLite file."""
 
@@ -221,7 +229,7 @@ class SQLiteLog(StoredLog):
         reader = StreamReader(self._recorder, mapper, self._datastore.forget_pages)
         loader = StreamLoader(reader, snapshots, self.held)
         self._eraser = StreamEraser(self._recorder, mapper)
-        copier = StreamCopier(SQLiteCopyRows(self._recorder), mapper)
+        copier = deferred(lambda: _copier(self._recorder, mapper))
         parts = LogParts(mapper, reader, loader, snapshots, copier, self._eraser, self._keys)
         super().__init__(str(path), parts)
         self._together = SharedCommits(self._lock, self._store_all)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
 from functools import partial
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from eventsourcing.persistence import IntegrityError
 
@@ -32,11 +32,12 @@ from .conversation_loader import RememberedStreams, Stream, StreamLoader, is_due
 from .envelope import EventMapper, link_of
 from .recorder import Head, Row, SealedRows, seal_rows, stamp_of
 from .snapshots import SnapshotStore, state_after_erasing
-from .stream_copies import Copied, StreamCopier
 from .stream_reads import StreamReader, read_complete, scan_events
 
-CONFLICTS = 20
-"""Attempts to decide again after another writer was faster."""
+if TYPE_CHECKING:
+    from .stream_copies import Copied, StreamCopier
+
+CONFLICTS = 20  # Attempts to decide again after another writer was faster.
 
 
 class Appended(NamedTuple):
@@ -73,7 +74,7 @@ class LogParts(NamedTuple):
     reader: StreamReader
     loader: StreamLoader
     snapshots: SnapshotStore
-    copier: StreamCopier
+    copier: "StreamCopier"
     eraser: Eraser
     keys: StoredKeys
 
@@ -107,7 +108,7 @@ class Ready(NamedTuple):
         """Name of the stream."""
         return self.before.loaded.thread_id
 
-    def answer(self) -> "Decided":
+    def answer(self) -> Decided:
         """Return the result of the decision, once it is stored."""
         assert self.after is not None
         return self.after.loaded, self.events
@@ -117,7 +118,7 @@ class Ready(NamedTuple):
         """True if nothing else must be stored after the commit, so that it may be one with other appends."""
         return self.after is not None and not is_due(self.after.loaded.state, self.events)
 
-    def done(self) -> "_Done[tuple[Stream, tuple[Event, ...]]] | None":
+    def done(self) -> _Done[tuple[Stream, tuple[Event, ...]]] | None:
         """Return the result of storing it, or None if the stream must be loaded."""
         if self.after is None:
             return None
@@ -127,7 +128,7 @@ class Ready(NamedTuple):
 class Alone(Protocol):
     """Stores an append in a commit of its own. The lock of the writers is held."""
 
-    def __call__(self, ready: Ready | None, *, is_doubtful: bool = False) -> "Decided":
+    def __call__(self, ready: Ready | None, *, is_doubtful: bool = False) -> Decided:
         """Store it. ``ready`` is None if it must be decided again; ``is_doubtful``: it may be stored already."""
         ...
 
@@ -173,7 +174,7 @@ class StoredLog(ABC):
         ready: Ready | None,
         *,
         is_doubtful: bool = False,
-    ) -> "Decided":
+    ) -> Decided:
         before = ready.done() if ready is not None and is_doubtful else None
         for tries in range(CONFLICTS):
             try:
@@ -217,7 +218,7 @@ class StoredLog(ABC):
 
     def _decide_and_insert(
         self, thread_id: str, decide: Decision, stamp: str, ready: Ready | None
-    ) -> "_Done[tuple[Stream, tuple[Event, ...]]]":
+    ) -> _Done[tuple[Stream, tuple[Event, ...]]]:
         known = self._remembered.find(thread_id)
         if ready is not None and known is not ready.before and (known or ready.before.head.version):
             ready = self._ready(thread_id, decide, stamp)  # Another thread has appended since.
@@ -246,7 +247,7 @@ class StoredLog(ABC):
 
     def _decide_and_erase(
         self, decide: ErasureDecision, stamp: str, *, is_again: bool
-    ) -> "_Done[tuple[Mapping[str, Stream], Mapping[str, Appended]]]":
+    ) -> _Done[tuple[Mapping[str, Stream], Mapping[str, Appended]]]:
         streams: dict[str, Stream] = {}
         erasures = decide(partial(self._load_into, streams, is_again))
         if not erasures:
@@ -262,7 +263,7 @@ class StoredLog(ABC):
         """Copy a conversation up to a version into a new one, and append the decided events."""
         loader = self._parts.loader
 
-        def copy() -> _Done[tuple[LoadedConversation, tuple[Event, ...], Copied]]:
+        def copy() -> _Done[tuple[LoadedConversation, tuple[Event, ...], "Copied"]]:
             with suppress(LogDamaged):  # Events before the damage can still be copied.
                 self._refresh(source).loaded.present()
             before = loader.load(source, at=version).loaded
@@ -287,16 +288,16 @@ class StoredLog(ABC):
     def _store_once(
         self,
         enter: Callable[[], AbstractContextManager[object]],
-        act: "Callable[[], _Done[R]]",
-        before: "_Done[R] | None" = None,
-    ) -> "_Done[R]":
+        act: Callable[[], _Done[R]],
+        before: _Done[R] | None = None,
+    ) -> _Done[R]:
         """Return the result of ``act`` within a context whose end stores it, exactly once.
 
         A commit may have succeeded although an error was reported. ``before`` is what such a commit stored.
         """
         tried: list[_Done[R]] = [] if before is None else [before]
 
-        def attempt() -> "_Done[R]":  # As text: it would be made at each call.
+        def attempt() -> _Done[R]:  # As text: it would be made at each call.
             heads: Mapping[str, Head] = tried[-1].heads if tried else {}
             if heads and all(self._is_stored(*head) for head in heads.items()):
                 return tried[-1]

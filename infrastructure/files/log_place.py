@@ -3,7 +3,6 @@
 import os
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote_plus
@@ -123,6 +122,8 @@ def require_psycopg() -> None:
     Raises:
         InvalidSetting: a library is missing; the message names the extra to install.
     """
+    from importlib.util import find_spec
+
     if any(find_spec(name) is None for name in ("psycopg", "psycopg_pool", "cryptography")):
         raise InvalidSetting(
             "a log on a PostgreSQL server needs psycopg, which is not installed: pip install 'refold[postgres]'"

@@ -20,8 +20,6 @@ from refold.application.ports.token_counter import TokenCount
 from refold.domain.messages import Block, Message
 from refold.domain.value import build_unvalidated
 
-from .media import HIGH_RESOLUTION_IMAGE, UNSEEN, image_tokens, pdf_tokens
-
 
 class Weights(NamedTuple):
     """Tokens per character of each class. ``CLASSES`` defines the characters of each class."""
@@ -238,6 +236,12 @@ def _round_up(score: int) -> int:
     return -(-score // UNITS)
 
 
+HIGH_RESOLUTION_IMAGE = 4_784
+"""Maximum tokens of an image on models with high resolution."""
+UNSEEN = 15_000
+"""Tokens of an unknown document, given by URL or file id."""
+
+
 class EstimatingTokenCounter:
     """A fast ``TokenCounter`` without a vocabulary, network or regular expressions.
 
@@ -289,6 +293,8 @@ class EstimatingTokenCounter:
             case "tool_result" | "mcp_tool_result":
                 return TOOL_RESULT_FRAME * UNITS + self._score_content(block.get("content"))
             case "image":
+                from .media import image_tokens
+
                 return image_tokens(block.get("source"), self._most) * UNITS
             case "document":
                 return self._score_document(block)
@@ -315,6 +321,8 @@ class EstimatingTokenCounter:
             case {"type": "content", "content": content}:
                 return about + self._score_content(content)
             case {"type": "base64", "data": str(data)}:
+                from .media import pdf_tokens
+
                 return about + pdf_tokens(data) * UNITS
             case _:
                 return about + UNSEEN * UNITS

@@ -12,9 +12,6 @@ PIXELS_PER_TOKEN = 750
 STANDARD_IMAGE = 1_600
 """Maximum tokens of an image on models that scale it to 1.2 megapixels."""
 
-HIGH_RESOLUTION_IMAGE = 4_784
-"""Maximum tokens of an image on models with high resolution."""
-
 _HEAD = 48
 """Number of bytes that contain the size in all formats except JPEG."""
 _MOST_SEGMENTS = 1_000
@@ -117,8 +114,6 @@ PAGE = 3_000
 """Tokens of a page, which is charged as text and as image: 1,500 to 3,000 by the documentation."""
 LEAST = 1_500
 """Minimum tokens of a document whose pages cannot be counted."""
-UNSEEN = 15_000
-"""Tokens of an unknown document, given by URL or file id."""
 PER_HUNDRED_CHARACTERS = 3
 """Tokens per hundred characters of base64, if the pages cannot be counted."""
 

@@ -93,7 +93,7 @@ def test_without_psycopg_the_command_to_install_it_is_said(
     def without_psycopg(name: str) -> object:
         return None if name == "psycopg" else found(name)
 
-    monkeypatch.setattr("refold.infrastructure.files.log_place.find_spec", without_psycopg)
+    monkeypatch.setattr("importlib.util.find_spec", without_psycopg)
     for words in (("list",), ("db", "upgrade")):
         done = refold(*words, "--db", "postgresql://me@db/agents", "--json")
         assert done.code == 2

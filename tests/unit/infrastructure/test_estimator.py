@@ -17,12 +17,13 @@ from refold.domain.messages import Block, Message
 from refold.infrastructure.tokens.estimator import (
     CLASSES,
     FITTED,
+    HIGH_RESOLUTION_IMAGE,
     MESSAGE_FRAME,
     TOOLS_PREAMBLE,
     EstimatingTokenCounter,
     sum_of_bytes,
 )
-from refold.infrastructure.tokens.media import HIGH_RESOLUTION_IMAGE, STANDARD_IMAGE
+from refold.infrastructure.tokens.media import STANDARD_IMAGE
 
 FIXTURE: dict[str, list[str]] = json.loads(
     (Path(__file__).parents[2] / "golden" / "token_fixture.json").read_text(encoding="utf-8")

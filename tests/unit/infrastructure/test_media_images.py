@@ -8,8 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from refold.domain.messages import Message
-from refold.infrastructure.tokens.estimator import MESSAGE_FRAME, EstimatingTokenCounter
-from refold.infrastructure.tokens.media import HIGH_RESOLUTION_IMAGE, Pixels, pixels_of
+from refold.infrastructure.tokens.estimator import (
+    HIGH_RESOLUTION_IMAGE,
+    MESSAGE_FRAME,
+    EstimatingTokenCounter,
+)
+from refold.infrastructure.tokens.media import Pixels, pixels_of
 
 
 def png(width: int, height: int) -> bytes:

@@ -6,9 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import refold
-from refold.application.ports.stemmer import Stemmer
-from refold.application.recall import tokens
-from refold.application.recall.tokens import stem_with, tokens_of
+from refold.application.ports.stemmer import NoStemmer, Stemmer, stem_with
+from refold.application.recall.tokens import tokens_of
 from refold.infrastructure.recall.stemmer import SNOWBALL
 
 
@@ -55,6 +54,6 @@ def test_opening_a_memory_puts_the_stemmer_in() -> None:
 
 
 def test_without_a_stemmer_words_are_refused() -> None:
-    stem_with(tokens._NoStemmer())  # pyright: ignore[reportPrivateUsage]
+    stem_with(NoStemmer())
     with pytest.raises(RuntimeError, match="stem_with"):
         tokens_of("ports")
