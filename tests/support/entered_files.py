@@ -14,9 +14,6 @@ _LAYERS = tuple(
     for layer in ("domain", "application", "infrastructure")
 )
 
-MAKERS = {"domain/data_class.py", "domain/named_tuple.py"}
-"""Files that do what ``dataclasses`` and ``typing`` do elsewhere: making a tuple is no step of a walk."""
-
 
 @contextmanager
 def entered_files() -> Generator[set[str]]:
@@ -44,6 +41,4 @@ def entered_files() -> Generator[set[str]]:
 def _named(path: Path) -> str | None:
     found = path.resolve()
     layer = next((one for one in _LAYERS if found.is_relative_to(one)), None)
-    if layer is None or (name := str(found.relative_to(layer.parent))) in MAKERS:
-        return None
-    return name
+    return None if layer is None else str(found.relative_to(layer.parent))
