@@ -136,7 +136,10 @@ async def run_alone(coroutine: Coroutine[Any, Any, T]) -> T:
 
 def _go_on(coroutine: Coroutine[Any, Any, T], context: Context) -> T | _Pause:
     """Run a coroutine in this thread until it pauses or ends. All of it runs in the same context."""
-    context.run(CURRENT.set, CURRENT.get())
+    withdrawal = CURRENT.get()
+    assert withdrawal is not None
+    withdrawal.runs_alone, withdrawal.loop_around = True, _running_loop()
+    context.run(CURRENT.set, withdrawal)
     try:
         waits_for = context.run(coroutine.send, None)
     except StopIteration as done:
@@ -148,14 +151,22 @@ def _go_on(coroutine: Coroutine[Any, Any, T], context: Context) -> T | _Pause:
 
 
 def _alone() -> Withdrawal | None:
-    """Return the withdrawal state of the work that runs alone in this thread, or None if an event loop runs there."""
+    """Return the withdrawal state of the work that runs alone in this thread, or None.
+
+    A token counter may run an event loop of its own in the thread: the steps of that loop are not alone.
+    """
+    work = CURRENT.get()
+    return work if work and work.runs_alone and work.loop_around is _running_loop() else None
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop that runs in this thread, or None."""
     import asyncio
 
     try:
-        asyncio.get_running_loop()
+        return asyncio.get_running_loop()
     except RuntimeError:
-        return CURRENT.get()
-    return None
+        return None
 
 
 class Runner:

@@ -28,6 +28,10 @@ class Withdrawal:
         self._is_withdrawn = False
         self._has_started = False
         self._writes = False
+        self.runs_alone = False
+        """True if this thread runs a whole coroutine, with all of its steps."""
+        self.loop_around: asyncio.AbstractEventLoop | None = None
+        """Event loop that runs in this thread meanwhile: that of an executor that works in the thread of its loop."""
 
     @property
     def is_withdrawn(self) -> bool:

@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from typing import Any
 
@@ -35,6 +35,29 @@ def test_all_steps_run_in_the_same_thread() -> None:
     threads, loop = run(both())
     assert len(threads) == 1
     assert threads.isdisjoint({loop, threading.get_ident()})
+
+
+class Here(ThreadPoolExecutor):
+    """An executor that works in the thread that asks."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(fn(*args, **kwargs))
+        return done
+
+
+def test_all_steps_run_where_an_executor_works_in_the_thread_of_the_loop() -> None:
+    async def work() -> set[int]:
+        found = {await run_to_end(threading.get_ident), await in_thread(threading.get_ident)}
+        await pause(0)
+        return {*found, await run_to_end(threading.get_ident)}
+
+    async def both() -> tuple[set[int], int]:
+        asyncio.get_running_loop().set_default_executor(Here())
+        return await run_alone(work()), threading.get_ident()
+
+    threads, loop = run(both())
+    assert threads == {loop}
 
 
 def test_no_event_loop_runs_in_its_thread() -> None:
