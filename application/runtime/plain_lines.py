@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import weakref
 from collections.abc import Iterable
 from hashlib import sha256
@@ -138,6 +139,11 @@ def named_logger(name: str) -> logging.Logger:
     if not any(isinstance(handler, logging.NullHandler) for handler in own.handlers):
         own.addHandler(logging.NullHandler())
     return logging.getLogger(name)
+
+
+def is_heard(level: int) -> bool:
+    """Return whether a line of this level may be shown: below warnings, the program has to set up ``logging``."""
+    return level >= WARNING or "logging" in sys.modules
 
 
 def _harmless(record: logging.LogRecord) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,6 +13,7 @@ from refold.application.runtime.plain_lines import (
     INFO,
     WARNING,
     ShownThreadIds,
+    is_heard,
     named_logger,
     plain_logger,
     raised,
@@ -315,14 +315,12 @@ class LogLines:
 
     def notify(self, notice: Notice) -> None:
         """Write a line if its logger is enabled for the level."""
-        level = LEVELS[notice.name]
-        if level < WARNING and "logging" not in sys.modules:
-            return  # The program has not asked for such lines.
-        if not self._loggers:
-            self._loggers = {
-                name: named_logger(f"refold.{name.partition('.')[0]}") for name in LEVELS
-            }
-        logger = self._loggers[notice.name]
+        level, logger = LEVELS[notice.name], self._loggers.get(notice.name)
+        if not is_heard(level):
+            return
+        if logger is None:
+            logger = named_logger(f"refold.{notice.name.partition('.')[0]}")
+            self._loggers[notice.name] = logger
         if not logger.isEnabledFor(level):
             return
         figures: dict[str, Figure] = {**notice.figures}
