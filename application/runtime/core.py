@@ -331,8 +331,9 @@ class Core:
         """Return this core with the settings for requests to ``model``, or else to the default model."""
         if not self.settings.models:
             return self
-        settings = self.settings.for_model(model or self.settings.model)
-        return dataclasses.replace(self, settings=settings)
+        return dataclasses.replace(
+            self, settings=self.settings.for_model(model or self.settings.model)
+        )
 
     def with_policy(self, policy: CompactionPolicy) -> Core:
         """Return this core with another policy."""

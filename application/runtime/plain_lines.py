@@ -1,13 +1,12 @@
 """Short representations and plain log messages, without conversation content."""
 
-from __future__ import annotations
-
+import logging
 import re
-import sys
+import traceback
 import weakref
 from collections.abc import Iterable
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal, assert_never, cast
+from typing import Any, Literal, assert_never
 
 from refold.application.conversation.addresses import thread_of
 from refold.application.errors import (
@@ -21,12 +20,7 @@ from refold.application.errors import (
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.text_cuts import beginning
 
-if TYPE_CHECKING:
-    import logging
-
 LONGEST = 80
-DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
-"""Levels of ``logging``."""
 
 
 class ShortRepr:
@@ -98,8 +92,6 @@ def raised(error: BaseException) -> str:
     """Return type and location of an exception from user code; its text may quote a message."""
     if isinstance(error, LogError):
         return strip_quotations(error)  # A subclass of LogError from below the called code.
-    import traceback
-
     inner = error.__cause__ if isinstance(error, RaisedOutside) and error.__cause__ else error
     reason = getattr(error, "reason", "") if isinstance(error, _OF_OTHERS) else ""
     kind = f"{type(inner).__name__} {reason}" if reason else type(inner).__name__
@@ -116,34 +108,9 @@ def strip_quotations(error: BaseException) -> str:
 
 def plain_logger(name: str) -> logging.Logger:
     """Return the logger of a module; errors in its messages are stripped of quoted content."""
-    return cast("logging.Logger", _PlainLogger(name))
-
-
-class _PlainLogger:
-    """A logger that is looked up when it is first used: ``logging`` takes long to import."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, name: str) -> Any:
-        logger = named_logger(self._name)
-        logger.addFilter(_harmless)
-        return getattr(logger, name)
-
-
-def named_logger(name: str) -> logging.Logger:
-    """Return a logger of refold. Its lines are not shown unless the program asks for them."""
-    import logging
-
-    own = logging.getLogger("refold")
-    if not any(isinstance(handler, logging.NullHandler) for handler in own.handlers):
-        own.addHandler(logging.NullHandler())
-    return logging.getLogger(name)
-
-
-def is_heard(level: int) -> bool:
-    """Return whether a line of this level may be shown: below warnings, the program has to set up ``logging``."""
-    return level >= WARNING or "logging" in sys.modules
+    logger = logging.getLogger(name)
+    logger.addFilter(_harmless)
+    return logger
 
 
 def _harmless(record: logging.LogRecord) -> bool:

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from refold.application.errors import LogBehindAnchor, LogDamaged
-from refold.application.runtime.plain_lines import (
-    DEBUG,
-    ERROR,
-    INFO,
-    WARNING,
-    ShownThreadIds,
-    is_heard,
-    named_logger,
-    plain_logger,
-    raised,
-    shown_id,
-)
+from refold.application.runtime.plain_lines import ShownThreadIds, plain_logger, raised, shown_id
 from refold.domain.conversation import Conversation
 from refold.domain.events import (
     CompactionFailed,
@@ -41,8 +31,6 @@ from refold.domain.events import (
 from refold.domain.notes import MemoriesChosen, NotesFlushed
 
 if TYPE_CHECKING:
-    import logging
-
     from refold.application.api.results import CompactionResult
     from refold.application.ports.summariser import Summariser
 
@@ -257,46 +245,48 @@ def naming(shown: ShownThreadIds) -> Naming:
     return partial(shown_id, shown=shown)
 
 
+logging.getLogger("refold").addHandler(logging.NullHandler())
+
 LEVELS = {
-    "compaction.requested": DEBUG,
-    "compaction.chunk": INFO,
-    "compaction.performed": INFO,
-    "compaction.shortened": INFO,
-    "compaction.nothing_to_do": DEBUG,
-    "compaction.failed": WARNING,
-    "compaction.waiting": WARNING,
-    "compaction.in_flight": INFO,
-    "compaction.reverted": INFO,
-    "compaction.abandoned": WARNING,
-    "compaction.fallback": WARNING,
-    "content.offloaded": INFO,
-    "content.condensed": INFO,
-    "content.shortened": INFO,
-    "lines.recalled": DEBUG,
-    "message.pinned": DEBUG,
-    "message.unpinned": DEBUG,
-    "edit.proposed": INFO,
-    "edit.decided": INFO,
-    "notes.flushed": INFO,
-    "memories.chosen": INFO,
-    "message.erased": INFO,
-    "conversation.erased": INFO,
-    "conversation.forked": INFO,
-    "breaker.opened": WARNING,
-    "breaker.closed": INFO,
-    "request.made": DEBUG,
-    "views.rebuilt": WARNING,
-    "recall.rebuilt": WARNING,
-    "embedding.finished": INFO,
-    "embedding.replaced": INFO,
-    "embedding.failed": WARNING,
-    "embedder.failed": WARNING,
-    "vectors.damaged": WARNING,
-    "vectors.compared_here": INFO,
-    "snapshot.replaced": WARNING,
-    "keys.rebuilt": WARNING,
-    "log.damaged": ERROR,
-    "log.on_network": WARNING,
+    "compaction.requested": logging.DEBUG,
+    "compaction.chunk": logging.INFO,
+    "compaction.performed": logging.INFO,
+    "compaction.shortened": logging.INFO,
+    "compaction.nothing_to_do": logging.DEBUG,
+    "compaction.failed": logging.WARNING,
+    "compaction.waiting": logging.WARNING,
+    "compaction.in_flight": logging.INFO,
+    "compaction.reverted": logging.INFO,
+    "compaction.abandoned": logging.WARNING,
+    "compaction.fallback": logging.WARNING,
+    "content.offloaded": logging.INFO,
+    "content.condensed": logging.INFO,
+    "content.shortened": logging.INFO,
+    "lines.recalled": logging.DEBUG,
+    "message.pinned": logging.DEBUG,
+    "message.unpinned": logging.DEBUG,
+    "edit.proposed": logging.INFO,
+    "edit.decided": logging.INFO,
+    "notes.flushed": logging.INFO,
+    "memories.chosen": logging.INFO,
+    "message.erased": logging.INFO,
+    "conversation.erased": logging.INFO,
+    "conversation.forked": logging.INFO,
+    "breaker.opened": logging.WARNING,
+    "breaker.closed": logging.INFO,
+    "request.made": logging.DEBUG,
+    "views.rebuilt": logging.WARNING,
+    "recall.rebuilt": logging.WARNING,
+    "embedding.finished": logging.INFO,
+    "embedding.replaced": logging.INFO,
+    "embedding.failed": logging.WARNING,
+    "embedder.failed": logging.WARNING,
+    "vectors.damaged": logging.WARNING,
+    "vectors.compared_here": logging.INFO,
+    "snapshot.replaced": logging.WARNING,
+    "keys.rebuilt": logging.WARNING,
+    "log.damaged": logging.ERROR,
+    "log.on_network": logging.WARNING,
 }
 """Levels by event name. The keys are all event names."""
 
@@ -316,10 +306,8 @@ class LogLines:
     def notify(self, notice: Notice) -> None:
         """Write a line if its logger is enabled for the level."""
         level, logger = LEVELS[notice.name], self._loggers.get(notice.name)
-        if not is_heard(level):
-            return
         if logger is None:
-            logger = named_logger(f"refold.{notice.name.partition('.')[0]}")
+            logger = logging.getLogger(f"refold.{notice.name.partition('.')[0]}")
             self._loggers[notice.name] = logger
         if not logger.isEnabledFor(level):
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -9,12 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from refold.application.api.results import CompactionResult
-from refold.application.runtime.plain_lines import (
-    named_logger,
-    plain_logger,
-    raised,
-    show_thread_ids,
-)
+from refold.application.runtime.plain_lines import plain_logger, raised, show_thread_ids
 
 from .log_observer import (
     FallbackObserver,
@@ -115,7 +111,7 @@ class Observing(NamedTuple):
     ) -> Self:
         """Create the observers that these settings ask for."""
         if settings.log_level is not None:
-            named_logger("refold").setLevel(settings.log_level)
+            logging.getLogger("refold").setLevel(settings.log_level)
         named = naming(settings.shown_thread_ids)
         lines = LogLines(named)
         show_thread_ids(settings.shown_thread_ids, lines)
