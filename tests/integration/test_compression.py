@@ -313,7 +313,7 @@ def without_zstandard(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         del name
 
-    monkeypatch.setattr(compression, "find_spec", missing)
+    monkeypatch.setattr("importlib.util.find_spec", missing)
 
 
 @pytest.mark.slow
