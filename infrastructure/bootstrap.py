@@ -358,13 +358,13 @@ def _stores(
         )
     from refold.infrastructure.event_store.store import SQLiteLog
 
-    named = settings.search_backend != "builtin"
-    if named:
+    is_named = settings.search_backend != "builtin"
+    if is_named:
         from refold.infrastructure.search_backends.named_backends import refuse_files_of
 
         refuse_files_of(settings, path, encrypted=encrypted)
     log = SQLiteLog(path, create=create, key=key, notify=notify, **_file_settings(settings))
-    if named and backend is None:
+    if is_named and backend is None:
         from refold.infrastructure.search_backends.named_backends import named_backend
 
         backend = named_backend(settings, path, log)

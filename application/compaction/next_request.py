@@ -246,9 +246,8 @@ def _render(
 
 
 def _copies_of(tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    from refold.application.rendering.kept_tools import (
-        keep_tools,  # Only agents with tools need it.
-    )
+    # Only agents with tools need this module.
+    from refold.application.rendering.kept_tools import keep_tools
 
     return keep_tools(tools).copies()
 

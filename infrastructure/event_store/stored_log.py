@@ -37,7 +37,8 @@ from .stream_reads import StreamReader, read_complete, scan_events
 if TYPE_CHECKING:
     from .stream_copies import Copied, StreamCopier
 
-CONFLICTS = 20  # Attempts to decide again after another writer was faster.
+CONFLICTS = 20
+"""Attempts to decide again after another writer was faster."""
 
 
 class Appended(NamedTuple):
@@ -108,7 +109,7 @@ class Ready(NamedTuple):
         """Name of the stream."""
         return self.before.loaded.thread_id
 
-    def answer(self) -> Decided:
+    def answer(self) -> "Decided":
         """Return the result of the decision, once it is stored."""
         assert self.after is not None
         return self.after.loaded, self.events
@@ -118,7 +119,7 @@ class Ready(NamedTuple):
         """True if nothing else must be stored after the commit, so that it may be one with other appends."""
         return self.after is not None and not is_due(self.after.loaded.state, self.events)
 
-    def done(self) -> _Done[tuple[Stream, tuple[Event, ...]]] | None:
+    def done(self) -> "_Done[tuple[Stream, tuple[Event, ...]]] | None":
         """Return the result of storing it, or None if the stream must be loaded."""
         if self.after is None:
             return None
@@ -128,7 +129,7 @@ class Ready(NamedTuple):
 class Alone(Protocol):
     """Stores an append in a commit of its own. The lock of the writers is held."""
 
-    def __call__(self, ready: Ready | None, *, is_doubtful: bool = False) -> Decided:
+    def __call__(self, ready: Ready | None, *, is_doubtful: bool = False) -> "Decided":
         """Store it. ``ready`` is None if it must be decided again; ``is_doubtful``: it may be stored already."""
         ...
 
@@ -174,7 +175,7 @@ class StoredLog(ABC):
         ready: Ready | None,
         *,
         is_doubtful: bool = False,
-    ) -> Decided:
+    ) -> "Decided":
         before = ready.done() if ready is not None and is_doubtful else None
         for tries in range(CONFLICTS):
             try:
@@ -218,7 +219,7 @@ class StoredLog(ABC):
 
     def _decide_and_insert(
         self, thread_id: str, decide: Decision, stamp: str, ready: Ready | None
-    ) -> _Done[tuple[Stream, tuple[Event, ...]]]:
+    ) -> "_Done[tuple[Stream, tuple[Event, ...]]]":
         known = self._remembered.find(thread_id)
         if ready is not None and known is not ready.before and (known or ready.before.head.version):
             ready = self._ready(thread_id, decide, stamp)  # Another thread has appended since.
@@ -247,7 +248,7 @@ class StoredLog(ABC):
 
     def _decide_and_erase(
         self, decide: ErasureDecision, stamp: str, *, is_again: bool
-    ) -> _Done[tuple[Mapping[str, Stream], Mapping[str, Appended]]]:
+    ) -> "_Done[tuple[Mapping[str, Stream], Mapping[str, Appended]]]":
         streams: dict[str, Stream] = {}
         erasures = decide(partial(self._load_into, streams, is_again))
         if not erasures:
@@ -263,7 +264,7 @@ class StoredLog(ABC):
         """Copy a conversation up to a version into a new one, and append the decided events."""
         loader = self._parts.loader
 
-        def copy() -> _Done[tuple[LoadedConversation, tuple[Event, ...], "Copied"]]:
+        def copy() -> "_Done[tuple[LoadedConversation, tuple[Event, ...], Copied]]":
             with suppress(LogDamaged):  # Events before the damage can still be copied.
                 self._refresh(source).loaded.present()
             before = loader.load(source, at=version).loaded
@@ -288,16 +289,16 @@ class StoredLog(ABC):
     def _store_once(
         self,
         enter: Callable[[], AbstractContextManager[object]],
-        act: Callable[[], _Done[R]],
-        before: _Done[R] | None = None,
-    ) -> _Done[R]:
+        act: "Callable[[], _Done[R]]",
+        before: "_Done[R] | None" = None,
+    ) -> "_Done[R]":
         """Return the result of ``act`` within a context whose end stores it, exactly once.
 
         A commit may have succeeded although an error was reported. ``before`` is what such a commit stored.
         """
         tried: list[_Done[R]] = [] if before is None else [before]
 
-        def attempt() -> _Done[R]:  # As text: it would be made at each call.
+        def attempt() -> "_Done[R]":  # As text: it would be made at each call.
             heads: Mapping[str, Head] = tried[-1].heads if tried else {}
             if heads and all(self._is_stored(*head) for head in heads.items()):
                 return tried[-1]

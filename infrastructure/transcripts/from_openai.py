@@ -213,9 +213,8 @@ def _convert(converter: MessageConverter, index: int, given: object, place: str)
     message = converter.message(None, index, item) if is_readable else None
     if message is None:
         raise InvalidMessage(f"{place}.content", "must be a string or a list of content parts")
-    message = Message(
-        role=message.role, content=message.content
-    )  # Validated, and its blocks copied.
+    # This validates the message and copies its blocks.
+    message = Message(role=message.role, content=message.content)
     content = message.content if isinstance(message.content, str) else list(message.content)
     if not content and message.role != "assistant":
         content = [text_block("")]  # Legal in that API; stored here, but never sent in a request.
