@@ -11,7 +11,7 @@ from .frames import RequestFrameChanged
 from .messages import Block, Message
 from .notes import MemoriesChosen, NoteKind, NotesFlushed, Rewritten
 from .originals import Original
-from .value import Value
+from .value import Value, replace
 
 
 class LeafSummary(Value, frozen=True):
@@ -174,6 +174,10 @@ class CompactionPerformed(Value, frozen=True):
 
     The next rebuild continues them, so that it does not read all compactions again.
     """
+
+    def without_lists(self) -> "CompactionPerformed":
+        """Return the event with its texts alone: without ledger, topics and index, which are large."""
+        return replace(self, ledger=(), topics=(), index=())
 
 
 class CompactionFailed(Value, frozen=True):

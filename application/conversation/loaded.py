@@ -61,6 +61,14 @@ class Window:
     """True if thinking that was stored twice is shown in its first position only."""
     measures: Mapping[int, int] = field(default_factory=dict[int, int])
     """Tokens that remain of erased live messages, by position."""
+    texts: Mapping[int, CompactionPerformed] = field(
+        default_factory=dict[int, CompactionPerformed], compare=False
+    )
+    """Texts that the next summary may be rebuilt from, as compactions without their lists, by version.
+
+    A loaded window has none: they are read from the log when they are needed. An erasure makes a summary with
+    a new version, and the window is loaded again.
+    """
 
     @property
     def is_whole(self) -> bool:
@@ -83,6 +91,7 @@ class Window:
             self.thinking_from,
             self.thoughts_once,
             self.measures,
+            self.texts,
         )
 
     def shelve(self, keep: int, log: StoredMessages) -> "Window":
@@ -147,9 +156,22 @@ class LoadedConversation:
         If one does, ``must_reload`` returns True for the events, and the conversation must be loaded from
         the log.
         """
-        return LoadedConversation(
-            self.thread_id, fold(events, self.state), project(self.window, events)
-        )
+        state, window = fold(events, self.state), project(self.window, events)
+        if window.summary is not self.window.summary:
+            window = replace(window, texts=self._texts_after(events, state))
+        return LoadedConversation(self.thread_id, state, window)
+
+    def _texts_after(
+        self, events: Sequence[Event], state: Conversation
+    ) -> Mapping[int, CompactionPerformed]:
+        texts = {
+            version: event.without_lists()
+            for version, event in enumerate(events, self.state.version + 1)
+            if isinstance(event, CompactionPerformed)
+        }
+        texts = {**self.window.texts, **texts}
+        wanted = state.summary.leaves if state.summary else ()
+        return {version: texts[version] for version in wanted if version in texts}
 
 
 def entry_of(event: MessageAppended) -> Entry:
@@ -217,7 +239,7 @@ class _WindowBuilder:
         self._summaries = {window.summary.summary_id: window.summary} if window.summary else {}
         self._memories, self._recalled = window.memories, window.recalled
         self._thinking_from = window.thinking_from
-        self._measures = window.measures
+        self._measures, self._texts = window.measures, window.texts
 
     def window(self) -> Window:
         entries: Entries = tuple(self._entries)
@@ -233,6 +255,7 @@ class _WindowBuilder:
             self._recalled,
             self._thinking_from,
             measures=self._measures,
+            texts=self._texts,
         )
 
     def take(self, event: Event) -> None:
@@ -316,6 +339,7 @@ class _WindowBuilder:
         self._entries, self._summary, self._pins, self._memories = [], None, (), None
         self._kept, self._stored = [], None
         self._previews, self._measures = dict[PreviewKey, Preview](), dict[int, int]()
+        self._texts = dict[int, CompactionPerformed]()
         self._recalled = dict[int, LinesRecalled]()
 
     def _pin(self, event: MessagePinned) -> None:

@@ -18,7 +18,7 @@ from refold.application.runtime.plain_lines import plain_logger, raised
 from refold.domain.compaction.budget import SHORTEST_SUMMARY
 from refold.domain.compaction.compacting import is_breaker_open
 from refold.domain.cuts.planner import CompactionPlan
-from refold.domain.events import CompactionPerformed, LeafSummary
+from refold.domain.events import CompactionPerformed, Event, LeafSummary
 from refold.domain.facts.reading import MessagesRead
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.text_cuts import ends_within
@@ -268,15 +268,19 @@ def stored_leaves(core: Core, loaded: LoadedConversation) -> tuple[LeafSummary, 
 def leaf_events(core: Core, loaded: LoadedConversation) -> list[CompactionPerformed]:
     """Return the compactions whose texts together are about what the active summary covers, in order.
 
+    They may lack ledger, topics and index.
     If the first one is a rebuilt summary, its earlier texts are about all that was covered before it.
     """
     summary = loaded.state.summary
     found: list[CompactionPerformed] = []
     for version in reversed(summary.leaves if summary else ()):
-        [logged] = core.log.read(loaded.thread_id, version, version)
-        if isinstance(logged.event, CompactionPerformed):
-            found.insert(0, logged.event)
-            if logged.event.earlier:
+        event: Event | None = loaded.window.texts.get(version)
+        if event is None:
+            [logged] = core.log.read(loaded.thread_id, version, version)
+            event = logged.event
+        if isinstance(event, CompactionPerformed):
+            found.insert(0, event)
+            if event.earlier:
                 break
     return found
 

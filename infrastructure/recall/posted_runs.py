@@ -111,8 +111,11 @@ class PostedRuns:
         """How many passages have a term."""
         self._postings: dict[tuple[int, int], Posting] = {}
         """Postings by term and segment."""
-        self._whole: dict[int, frozenset[float]] = {}
-        """All passages with a term that few have, by their places in the log."""
+        self._whole: dict[int, frozenset[float] | None] = {}
+        """All passages with a term that few have, by their places in the log, or None if that was asked for once.
+
+        Most terms are asked for once, and each collection of garbage looks at every place that is kept.
+        """
         self._bytes = 0
 
     def read(self, db: Tables) -> None:
@@ -183,8 +186,9 @@ class PostedRuns:
                 for one in those:
                     places = one.bucket.places_between(one.begin, one.end)
                     found += [base + place / PARTS for place in places]
-            known = self._whole[term] = frozenset(found)
-            self._bytes += _IN_SET * len(known)
+            known = frozenset(found)
+            self._bytes += _IN_SET * len(known) if term in self._whole else 0
+            self._whole[term] = known if term in self._whole else None
         return known
 
     def _find(self, term: int) -> None:

@@ -162,18 +162,29 @@ def compare(
     waiting = {term_of(token): [n for n in late if token in having[n]] for token in TOKENS}
     posted = PostedRuns()
     posted.read(db)
-    source = Postings(db, posted, waiting)
     counted = posted.counts(db, [term_of(token) for token in TOKENS])
     early = {token: counts[token] - len(waiting[term_of(token)]) for token in TOKENS}
     assert counted == {term_of(token): count for token, count in early.items()}
 
     def found(most: int | None) -> Sequence[int]:
-        total = len(having)
+        total, source = len(having), Postings(db, posted, waiting)
         return [*finding.best_first(source, frequencies, places, total, wanted, most)]
 
     assert found(None) == expected
     for most in (1, wanted, 2 * wanted):
         assert found(most)[:most] == expected[:most]
+
+
+def test_the_passages_of_a_term_are_kept_from_the_second_time_on() -> None:
+    """Most terms are asked for once. The garbage collector would look at all their passages."""
+    having = {number: {"a"} for number in NUMBERS[:5]}
+    with postings(having, [NUMBERS[5]]) as db:
+        posted = PostedRuns()
+        posted.read(db)
+        first, second, third = (posted.whole(db, term_of("a")) for _ in range(3))
+    assert first == second == {number / PARTS for number in having}
+    assert first is not second
+    assert second is third
 
 
 WORDS = st.lists(

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Coroutine, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from refold.application.api.blocking import Runner
 from refold.application.api.conversation_memory import ConversationMemory
+from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
@@ -211,6 +213,11 @@ def test_a_leaf_that_cannot_be_read_leaves_the_summary_as_it_was_to_be_carried_o
     class Unreadable(MemoryLog):
         def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
             raise LogError("damaged on purpose")
+
+        def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
+            """Load it as in a new process, which keeps no texts."""
+            loaded = super().load(thread_id, at=at)
+            return replace(loaded, window=replace(loaded.window, texts={}))
 
     worker = Worker(Attentive(), policy=CompactionPolicy(rebuild_after=1))
     unreadable = Unreadable()
