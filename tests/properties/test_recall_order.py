@@ -175,8 +175,11 @@ def compare(
         assert found(most)[:most] == expected[:most]
 
 
-def test_the_passages_of_a_term_are_kept_from_the_second_time_on() -> None:
+def test_the_passages_of_a_term_are_kept_from_the_second_time_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Most terms are asked for once. The garbage collector would look at all their passages."""
+    monkeypatch.setattr(index_tables, "WAITING", 1)
     having = {number: {"a"} for number in NUMBERS[:5]}
     with postings(having, [NUMBERS[5]]) as db:
         posted = PostedRuns()
