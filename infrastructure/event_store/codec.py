@@ -20,6 +20,7 @@ from refold.domain.originals import Original
 from refold.domain.value import (
     V,
     build_unvalidated,
+    fields_of,
     from_stored,
     is_object,
     plain_fields,
@@ -253,6 +254,13 @@ class CodecError(ValueError):
 
 class NewerShape(CodecError):
     """A stored event has a name or shape of a newer version of refold."""
+
+
+def prepare() -> None:
+    """Do once what the first event of a process would do: find the fields of messages, and begin to write JSON."""
+    for cls in (events.MessageAppended, Message):
+        fields_of(cls)
+    to_json(None)
 
 
 def encode(event: events.Event | Conversation) -> tuple[str, int, bytes]:

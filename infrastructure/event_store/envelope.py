@@ -320,6 +320,7 @@ class EventMapper(Mapper[Any]):
         """Create a mapper. It needs no transcoder, because ``codec`` converts events."""
         self._encoder = encoder
         sha256()  # The first one of a process takes as long as twenty others.
+        codec.prepare()
 
     @property
     def encoder(self) -> Encoder:
