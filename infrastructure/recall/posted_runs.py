@@ -392,8 +392,12 @@ class WeighedPassages:
         if self._counted is None:
             self._counted = counts = dict[float, int]()
             for known in self.segments.values():
-                for weight, places in known.items():
-                    counts[weight] = counts.get(weight, 0) + len(places)
+                sizes = zip(known, map(len, known.values()), strict=True)
+                if not counts:
+                    counts.update(sizes)
+                    continue
+                for weight, size in sizes:
+                    counts[weight] = counts.get(weight, 0) + size
         return self._counted
 
     def _least(self) -> float:
