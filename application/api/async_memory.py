@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Generator, Iterator
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,7 @@ from refold.application.rendering.render import System
 from refold.application.runtime.core import Core, Extras
 from refold.domain.errors import InvalidSetting
 
-from .blocking import CallersLoop, run_to_end
+from .blocking import CallersLoop, in_thread, run_to_end
 from .conversation_memory import ConversationMemory
 from .followed_events import Fold, ForeignProjection, Forget
 from .followers import Follower
@@ -151,7 +150,7 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
             without_model = conversation._context_without_model  # pyright: ignore[reportPrivateUsage]
             ready = await run_to_end(without_model, extras)
         else:
-            ready = await asyncio.to_thread(
+            ready = await in_thread(
                 conversation._context_without_model,  # pyright: ignore[reportPrivateUsage]
                 extras,
                 at,
@@ -181,7 +180,7 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
         Arguments and errors are those of ``ConversationMemory.compact``. The event loop stays free while a
         summary is written.
         """
-        await asyncio.to_thread(self._blocking.check_owner)
+        await in_thread(self._blocking.check_owner)
         demand = Demand(focus, force, target, keep_last, model, all)
         extras = Extras(system, definitions_of(tools))
         return await compact_on_demand(self._core, self.thread_id, demand, extras)
@@ -203,7 +202,7 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
 
         Use ``async for``. Arguments and errors are those of ``ConversationMemory.iter_messages``.
         """
-        messages = await asyncio.to_thread(self._blocking.iter_messages, start, stop)
+        messages = await in_thread(self._blocking.iter_messages, start, stop)
         async for message in in_pages(messages):
             yield message
 
@@ -216,7 +215,7 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
         returns.
         """
         conversation = self._blocking
-        return await asyncio.to_thread(lambda: list(conversation.export(format, at=at)))
+        return await in_thread(lambda: list(conversation.export(format, at=at)))
 
     def tools(
         self,
@@ -246,12 +245,12 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
     async def owner(self) -> str | None:
         """Owner from the log, else the given owner, or None if there is no owner."""
         conversation = self._blocking
-        return await asyncio.to_thread(lambda: conversation.owner)
+        return await in_thread(lambda: conversation.owner)
 
     async def version(self) -> int:
         """Number of events in the conversation; 0 before the first."""
         conversation = self._blocking
-        return await asyncio.to_thread(lambda: conversation.version)
+        return await in_thread(lambda: conversation.version)
 
 
 @forwarding

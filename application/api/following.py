@@ -1,6 +1,5 @@
 """A memory as adapters use it: it follows an application's list, and gives the compacted request."""
 
-import asyncio
 import logging
 import warnings
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from refold.application.runtime.plain_lines import raised, strip_quotations
 from refold.domain.errors import InvalidSetting, RefoldError
 
 from .async_memory import AsyncConversationMemory, AsyncMemory, blocking_memory
+from .blocking import in_thread
 from .conversation_memory import ConversationMemory
 from .memory import Memory
 from .results import Context
@@ -96,7 +96,7 @@ class FollowingMemory:
         """Return the request to send next."""
         if isinstance(self._memory, AsyncMemory):
             return await self._memory.conversation(name, owner=self._owner).context(**given)
-        return await asyncio.to_thread(self.context, name, **given)
+        return await in_thread(self.context, name, **given)
 
 
 def blocking_conversation(

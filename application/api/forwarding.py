@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -14,7 +13,7 @@ from refold.application.ports.conversation_log import PAGE
 from refold.application.runtime.core import Core
 
 from .argument_checks import checked
-from .blocking import run_to_end
+from .blocking import in_thread, run_to_end
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,7 +45,7 @@ def reads(
     method: Callable[Concatenate[S, P], R],
 ) -> Callable[Concatenate[Forwarding[S], P], Coroutine[Any, Any, R]]:
     """Forward to a method that reads; a cancellation does not wait for it."""
-    return _forward(method, asyncio.to_thread)
+    return _forward(method, in_thread)
 
 
 def writes(
@@ -84,7 +83,7 @@ def _forward(
 
 async def in_pages(items: Iterator[R]) -> AsyncIterator[R]:
     """Iterate in a thread, a page at a time."""
-    while page := await asyncio.to_thread(lambda: list(islice(items, PAGE))):
+    while page := await in_thread(lambda: list(islice(items, PAGE))):
         for item in page:
             yield item
 

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from refold.application.api.blocking import GRACE, run_to_end
+from refold.application.api.blocking import GRACE, in_thread, run_to_end
 from refold.application.errors import LogError
 from refold.application.runtime.core import Core, Extras
 from refold.application.runtime.opening_process import keep_in_child
@@ -241,12 +241,10 @@ class Background:
         return True
 
     async def _compact(self, thread_id: str) -> None:
-        import asyncio
-
         from .fit_to_budget import make_context
 
         try:
-            extras = (await asyncio.to_thread(self._known_request, thread_id)).extras
+            extras = (await in_thread(self._known_request, thread_id)).extras
             await make_context(self._core, thread_id, extras, trigger="background")
         except ContextWindowExceeded as error:
             # The next request raises this error to a caller that can act on it.

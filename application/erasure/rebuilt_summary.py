@@ -6,6 +6,7 @@ from functools import partial
 from hashlib import sha256
 from typing import NamedTuple
 
+from refold.application.api.blocking import in_thread
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.stream_places import StreamPlaces
 from refold.application.ports.summariser import SourceMessage, SummaryRequest
@@ -212,9 +213,9 @@ class _Rebuilder:
         fresh = dict[_Part, list[LeafSummary]]()
         topics = TopicGathering(self._core, self._thread_id)
         for messages in _split(read_again(self._core, self._loaded, positions)):
-            read = await asyncio.to_thread(read_covered, self._core, self._thread_id, messages)
-            await asyncio.to_thread(gathering.take, read.facts, read.names)
-            await asyncio.to_thread(topics.take, messages, read.facts)
+            read = await in_thread(read_covered, self._core, self._thread_id, messages)
+            await in_thread(gathering.take, read.facts, read.names)
+            await in_thread(topics.take, messages, read.facts)
             for part in touched:
                 own = [m for m in messages if part.has(m.position)]
                 if own:
@@ -222,10 +223,10 @@ class _Rebuilder:
                     fresh.setdefault(part, []).append(leaf)
         leaves = [leaf for part in parts for leaf in _leaves(part, touched, fresh)]
         room = self._old.tokens - self._overhead - self._limit - self._topics_tokens
-        ledger = await asyncio.to_thread(gathering.select, max(0, room - self._index_tokens))
+        ledger = await in_thread(gathering.select, max(0, room - self._index_tokens))
         text = remove_headings(await self._text(leaves))
         visible = [ledger.text, text, *kept_texts(self._loaded, self._old.coverage)]
-        index = await asyncio.to_thread(
+        index = await in_thread(
             gathering.select_index,
             max(0, room - ledger.tokens),
             "\n".join(visible),

@@ -6,6 +6,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, get_args
 
@@ -257,7 +258,8 @@ class NewerShape(CodecError):
 
 
 def prepare() -> None:
-    """Do once what the first event of a process would do: find the fields of messages, and begin to write JSON."""
+    """Do what takes the first event of a process as long as twenty others."""
+    sha256()
     for cls in (events.MessageAppended, Message):
         fields_of(cls)
     to_json(None)

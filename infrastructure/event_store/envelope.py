@@ -319,7 +319,6 @@ class EventMapper(Mapper[Any]):
     def __init__(self, encoder: Encoder = PLAIN) -> None:
         """Create a mapper. It needs no transcoder, because ``codec`` converts events."""
         self._encoder = encoder
-        sha256()  # The first one of a process takes as long as twenty others.
         codec.prepare()
 
     @property

@@ -1,12 +1,14 @@
 """The façade for asyncio answers as the synchronous one, also from inside a running loop."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from refold.application.api.async_memory import AsyncMemory
+from refold.application.api.async_memory import AsyncConversationMemory, AsyncMemory
 from refold.application.api.memory import Memory
+from refold.application.conversation.loaded import LoadedConversation
 from refold.application.ports.summariser import Summariser
 from refold.domain.errors import InvalidThreadId, UnknownSummary, UnknownToolCall
 from tests.support.builders import history, results, talk, user
@@ -133,3 +135,29 @@ def test_looking_things_up_is_the_same_for_both() -> None:
             ]
 
     assert asyncio.run(scened()) == in_turn
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda conversation: conversation.version(),
+        lambda conversation: conversation.explain(0),
+        lambda conversation: conversation.context(at=1),
+    ],
+    ids=["version", "explain", "earlier context"],
+)
+def test_a_read_that_raises_stop_iteration_ends_with_an_error(
+    call: Callable[[AsyncConversationMemory], Awaitable[object]],
+) -> None:
+    """A coroutine that waits for a thread in Python 3.11 would wait for ever."""
+
+    class Stopping(MemoryLog):
+        def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
+            raise StopIteration
+
+    async def ask() -> None:
+        async with AsyncMemory(core_of(Stopping())) as memory:
+            await asyncio.wait_for(call(memory.conversation("t")), 2)
+
+    with pytest.raises(RuntimeError, match="raised StopIteration"):
+        asyncio.run(ask())
