@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Container, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 from refold.application.errors import LogBehindAnchor, LogDamaged
@@ -223,15 +224,18 @@ class ThreadLog:
             for page in self._log.pages(stream, first, last):
                 yield list(map(_address_by_thread, page))
 
-    def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
-        """Return the events with these versions."""
+    def read_at(
+        self, thread_id: str, versions: Collection[int], *, only_messages: bool = False
+    ) -> Sequence[LoggedEvent]:
+        """Return the events with these versions, or those that are messages."""
+        read = partial(self._log.read_at, versions=versions, only_messages=only_messages)
         with self._reporting_damage():
             known = self.known_stream_of(thread_id)
-            found = self._log.read_at(known, versions)
+            found = read(known)
             # A message that is there proves that its stream was not erased, and so is the newest.
             if not any(map(_is_whole_message, found)):
                 stream = self.stream_of(thread_id)
-                found = found if stream == known else self._log.read_at(stream, versions)
+                found = found if stream == known else read(stream)
             return list(map(_address_by_thread, found))
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:

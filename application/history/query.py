@@ -11,7 +11,7 @@ from refold.application.ports.read_models import MessageRow
 from refold.application.projections.fates import Fate
 from refold.application.projections.row_changes import utc
 from refold.application.recall.hits import ContextVisibility
-from refold.application.recall.ranking import events_at
+from refold.application.recall.ranking import messages_at
 from refold.application.recall.recall_query import LEAST_TOKENS, MOST_TOKENS, whole_number
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidSetting
@@ -129,7 +129,7 @@ def _with_events(
     core: Core, rows: Iterable[MessageRow]
 ) -> Iterator[tuple[MessageRow, LoggedEvent]]:
     some = list(rows)
-    events = events_at(core, ((row.thread_id, row.version) for row in some))
+    events = messages_at(core, ((row.thread_id, row.version) for row in some))
     for row in some:
         if (row.thread_id, row.version) in events:
             yield row, events[row.thread_id, row.version]

@@ -34,7 +34,7 @@ def words_in(log: ConversationLog, passages: Sequence[Passage]) -> Mapping[int, 
     Raises:
         LogError: the log cannot be read.
     """
-    events = events_in(log, ((p.thread_id, p.version) for p in passages))
+    events = messages_in(log, ((p.thread_id, p.version) for p in passages))
     found: dict[int, str] = {}
     for passage in passages:
         logged = events.get((passage.thread_id, passage.version))
@@ -52,17 +52,20 @@ def text_in(passage: Passage, logged: LoggedEvent) -> str:
     return text if digest_of(text) == passage.digest else ""
 
 
-def events_at(core: Core, places: Iterable[WordPlace]) -> Mapping[WordPlace, LoggedEvent]:
-    """Return the events at these places from the log of this core."""
-    return events_in(core.log, places)
+def messages_at(core: Core, places: Iterable[WordPlace]) -> Mapping[WordPlace, LoggedEvent]:
+    """Return the messages at these places from the log of this core."""
+    return messages_in(core.log, places)
 
 
-def events_in(log: ConversationLog, places: Iterable[WordPlace]) -> Mapping[WordPlace, LoggedEvent]:
-    """Return the current events at these places; missing ones are left out."""
+def messages_in(
+    log: ConversationLog, places: Iterable[WordPlace]
+) -> Mapping[WordPlace, LoggedEvent]:
+    """Return the messages at these places as they are now; missing ones and other events are left out."""
     wanted = sorted(set(places))
     found: dict[WordPlace, LoggedEvent] = {}
     for thread_id, same in groupby(wanted, lambda place: place[0]):
-        for logged in log.read_at(thread_id, {version for _, version in same}):
+        versions = {version for _, version in same}
+        for logged in log.read_at(thread_id, versions, only_messages=True):
             found[thread_id, logged.version] = logged
     return found
 

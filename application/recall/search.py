@@ -1,6 +1,7 @@
 """Recall messages that are out of sight, in one conversation or in all of them."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple, cast
 
 from refold.application.conversation.addresses import address_of
@@ -17,11 +18,13 @@ from refold.domain.value import build_unvalidated, replace
 from .candidates_search import CandidateSearch
 from .hits import ContextVisibility, Neighbour, Recalled, RecallHit, fit_hits
 from .passages import PassageKind
-from .ranking import Ranked, WordPlace, events_at, text_in
+from .ranking import Ranked, WordPlace, messages_at, text_in
 from .recall_query import Question, RecallOptions, RecallQuery, ask, parse_query
 from .topic_messages import TopicMessages
 
 NEIGHBOUR_CHARACTERS = 300
+BETWEEN = 8
+"""Number of events to look through for the message next to a hit. A compaction stores five or six."""
 CUT = "…"
 Message = tuple[str, int]
 """Thread id and position of a message."""
@@ -70,6 +73,8 @@ class HitBuilder:
         if loaded is not None:
             self._visibilities[loaded.thread_id] = ContextVisibility(loaded)
         self._said: dict[Message, FoundMessage] = {}
+        self._read_positions = set[Message]()
+        """Messages that were read, also those that are not visible."""
 
     def hits(self, found: Sequence[Ranked]) -> Iterator[RecallHit]:
         """Yield the hits in order, without neighbours.
@@ -95,8 +100,9 @@ class HitBuilder:
         """Return the hits with their neighbours."""
         if not self._number:
             return list(hits)
-        wanted = {(hit.thread_id, p) for hit in hits for p in self._neighbour_positions(hit)}
-        self._read(self._places_of(wanted - self._said.keys()))
+        lacking = [hit for hit in hits if self._lacking(hit)]
+        self._read(self._places_around(lacking))
+        self._read(self._places_of(chain.from_iterable(map(self._lacking, lacking))))
         return [replace(hit, neighbours=tuple(self._neighbours(hit))) for hit in hits]
 
     def _places_near(self, found: Sequence[Ranked]) -> Iterator[WordPlace]:
@@ -106,15 +112,30 @@ class HitBuilder:
             first = max(1, version - self._number)
             yield from ((thread_id, v) for v in range(first, version + self._number + 1))
 
+    def _lacking(self, hit: RecallHit) -> list[Message]:
+        """Return the neighbours of a hit that were not read."""
+        around = ((hit.thread_id, p) for p in self._neighbour_positions(hit))
+        return [message for message in around if message not in self._read_positions]
+
+    def _places_around(self, hits: Sequence[RecallHit]) -> Iterator[WordPlace]:
+        """Yield the places of further events around hits, because a compaction may stand between messages."""
+        for hit in hits:
+            version = self._said[hit.thread_id, hit.position].logged.version
+            near, far = self._number, self._number + BETWEEN
+            before = range(max(1, version - far), version - near)
+            for v in chain(before, range(version + near + 1, version + far + 1)):
+                yield hit.thread_id, v
+
     def _read(self, places: Iterable[WordPlace]) -> None:
         visible = self._visible
-        for logged in events_at(self._core, places).values():
+        for logged in messages_at(self._core, places).values():
             fields = logged.message
-            if fields is not None and (
-                visible is None or visible.lets(fields.get("owner"), logged.thread_id)
-            ):
-                said = FoundMessage(logged, fields)
-                self._said[logged.thread_id, fields["position"]] = said
+            if fields is None:
+                continue
+            message = logged.thread_id, fields["position"]
+            self._read_positions.add(message)
+            if visible is None or visible.lets(fields.get("owner"), logged.thread_id):
+                self._said[message] = FoundMessage(logged, fields)
 
     def _neighbour_positions(self, hit: RecallHit) -> Iterator[int]:
         visibility = self._visibility(hit.thread_id)
@@ -129,7 +150,7 @@ class HitBuilder:
                 yield _neighbour(found)
 
     def _places_of(self, messages: Iterable[Message]) -> Iterator[WordPlace]:
-        """Yield the places of messages that were not among the events around a hit."""
+        """Yield the places of messages that are far from their hits, from the read models."""
         for thread_id, position in messages:
             for row in self._core.views.messages(thread_id, position, position + 1):
                 yield thread_id, row.version

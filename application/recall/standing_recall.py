@@ -24,7 +24,7 @@ from refold.domain.value import build_unvalidated
 
 from .hits import ContextVisibility, excerpt
 from .passages import Passage
-from .ranking import accepting, all_passages, events_at, rank, text_in
+from .ranking import accepting, all_passages, messages_at, rank, text_in
 from .recall_query import Question, ask
 from .tokens import digest_of, tokens_of
 
@@ -206,7 +206,7 @@ class _Search:
         self, passages: Sequence[Passage], weights: "_Weights"
     ) -> Iterator[tuple[float, int, RecalledText]]:
         """Yield the lines of these passages that match: weight, number of the passage, and the line."""
-        events = events_at(self._core, ((p.thread_id, p.version) for p in passages))
+        events = messages_at(self._core, ((p.thread_id, p.version) for p in passages))
         for passage in passages:
             logged = events.get((passage.thread_id, passage.version))
             if logged is None or not isinstance(logged.event, MessageAppended):

@@ -12,7 +12,7 @@ from refold.domain.events import MessageAppended
 from refold.domain.messages import gist, readable
 
 from .passages import Passage, first_number
-from .ranking import LEAST, Ranked, accepts, events_at
+from .ranking import LEAST, Ranked, accepts, messages_at
 from .tokens import digest_of, pad, tokens_of
 
 PASSAGES = 400
@@ -104,7 +104,7 @@ class TopicMessages:
             return self._best(pieces)
         for row in self._core.views.messages(thread_id, position, position + 1):
             version = (thread_id, row.version)
-            logged = events_at(self._core, [version]).get(version)
+            logged = messages_at(self._core, [version]).get(version)
             if logged is not None and not logged.erased:
                 piece = _from_log(logged)
                 return piece if piece is not None and accepts(only, piece) else None

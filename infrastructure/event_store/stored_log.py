@@ -32,7 +32,7 @@ from .conversation_loader import RememberedStreams, Stream, StreamLoader, is_due
 from .envelope import EventMapper, link_of
 from .recorder import Head, Row, SealedRows, seal_rows, stamp_of
 from .snapshots import SnapshotStore, state_after_erasing
-from .stream_reads import StreamReader, read_complete, scan_events
+from .stream_reads import Read, StreamReader, read_complete, scan_events
 
 if TYPE_CHECKING:
     from .stream_copies import Copied, StreamCopier
@@ -81,8 +81,6 @@ class LogParts(NamedTuple):
 
 
 R = TypeVar("R")
-
-
 Decided = tuple[LoadedConversation, tuple[Event, ...]]
 """The conversation after a decision, and the events that were stored."""
 
@@ -333,22 +331,24 @@ class StoredLog(ABC):
 
     def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
         """Return the events from version ``first`` to ``last``."""
-        with self._guard():
-            read = partial(self._parts.reader.read, thread_id, first, last)
-            return read_complete(
-                thread_id, range(first, last + 1), read, partial(self._head, thread_id)
-            )
+        read = partial(self._parts.reader.read, thread_id, first, last)
+        return self._complete(thread_id, range(first, last + 1), read)
 
     def pages(self, thread_id: str, first: int, last: int) -> Iterator[Sequence[LoggedEvent]]:
         """Yield the same events in pages."""
         for start in range(first, last + 1, PAGE):
             yield self.read(thread_id, start, min(start + PAGE - 1, last))
 
-    def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
-        """Return the events with these versions."""
+    def read_at(
+        self, thread_id: str, versions: Collection[int], *, only_messages: bool = False
+    ) -> Sequence[LoggedEvent]:
+        """Return the events with these versions, or those that are messages."""
+        read = partial(self._parts.reader.read_at, thread_id, versions, only_messages=only_messages)
+        return self._complete(thread_id, sorted(versions), read)
+
+    def _complete(self, stream: str, wanted: Sequence[int], read: Read) -> Sequence[LoggedEvent]:
         with self._guard():
-            read = partial(self._parts.reader.read_at, thread_id, versions)
-            return read_complete(thread_id, sorted(versions), read, partial(self._head, thread_id))
+            return read_complete(stream, wanted, read, partial(self._head, stream))
 
     def _writing(self) -> AbstractContextManager[object]:
         """Hold the lock of all writers, if the store has one."""

@@ -25,8 +25,10 @@ from refold.domain.events import (
 from refold.domain.evolve import REMEMBERED
 from refold.domain.frames import RequestFrameChanged
 from refold.domain.notes import NotesFlushed
+from refold.infrastructure.sqlite.sqlite_failures import look_twice
 
-from .stream_reads import BATCH, StreamReader
+from .envelope import Envelope, Place
+from .stream_reads import BATCH, StreamReader, unseal_row
 
 _USER = b'"message":{"role":"user"'
 _RESULT = b'"tool_result"'
@@ -61,7 +63,7 @@ class MessageReader:
     def scan(self, start: int, stop: int, words: Words, most: int) -> ScanResult:
         """Search the stored messages. The words are looked for in the stored bytes: nothing is decoded."""
         digest, best = sha256(), list[tuple[float, int]]()
-        for name, envelope in self._reader.envelopes(self._thread_id, start + 1):
+        for name, envelope in self._envelopes(start + 1):
             if name != "message_appended":
                 continue
             position = _position(envelope.payload)
@@ -76,6 +78,20 @@ class MessageReader:
             elif score and (score, position) > best[0]:
                 heapreplace(best, (score, position))
         return ScanResult(digest.hexdigest(), frozenset(position for _, position in best))
+
+    def _envelopes(self, first: int) -> Iterator[tuple[str, Envelope]]:
+        """Yield the names and checked envelopes of the events from version ``first`` on."""
+        after = first - 1
+        while found := look_twice(partial(self._unseal_rows, after), self._reader.forget):
+            yield from found
+            after += len(found)
+
+    def _unseal_rows(self, after: int) -> list[tuple[str, Envelope]]:
+        stream, mapper = self._thread_id, self._reader.mapper
+        return [
+            (name, unseal_row(mapper, Place(stream, version, name), state))
+            for version, name, state in self._reader.recorder.rows_of(stream, after, BATCH)
+        ]
 
 
 def _position(payload: bytes) -> int | None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
 from itertools import pairwise
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from eventsourcing.persistence import StoredEvent
@@ -13,7 +13,6 @@ from pydantic_core import from_json
 
 from refold.application.errors import LogDamaged, LogError, NewerLog
 from refold.application.ports.conversation_log import LoggedEvent, MessageFields
-from refold.domain.events import Event
 from refold.infrastructure.sqlite.sqlite_failures import look_twice
 
 from .codec import MESSAGE_APPENDED, SHAPES, CodecError, NewerShape, message_appended
@@ -38,6 +37,16 @@ _MOST_READ = 8
 _Opened = dict[int, tuple[bytes, RecordedEvent]]
 """Events of a conversation that are read again, by their versions, with their bytes."""
 Answer = TypeVar("Answer")
+
+
+class PassedOver(NamedTuple):
+    """An event that was checked and not decoded, because only messages are wanted."""
+
+    version: int
+
+
+Read = Callable[[], Sequence[LoggedEvent | PassedOver]]
+"""Reads events of one stream."""
 
 
 class StreamRows(Protocol):
@@ -137,29 +146,22 @@ class StreamReader:
             for version, name, state in rows
         ]
 
-    def envelopes(self, thread_id: str, first: int) -> Iterator[tuple[str, Envelope]]:
-        """Yield the names and checked envelopes of the events from version ``first`` on."""
-        after = first - 1
-        while found := self._look(partial(self._unseal_rows, thread_id, after)):
-            yield from found
-            after += len(found)
+    def read_at(
+        self, thread_id: str, versions: Collection[int], *, only_messages: bool = False
+    ) -> list[LoggedEvent | PassedOver]:
+        """Return the existing events with these versions, each checked against the one before it.
 
-    def _unseal_rows(self, thread_id: str, after: int) -> list[tuple[str, Envelope]]:
-        rows = self.recorder.rows_of(thread_id, after, BATCH)
-        return [
-            (name, unseal_row(self.mapper, Place(thread_id, version, name), state))
-            for version, name, state in rows
-        ]
+        With ``only_messages``, other events are not decoded, and are ``PassedOver``.
+        """
+        return self._look(lambda: self._read_at(thread_id, versions, only_messages=only_messages))
 
-    def read_at(self, thread_id: str, versions: Collection[int]) -> list[LoggedEvent]:
-        """Return the existing events with these versions, each checked against the one before it."""
-        return self._look(lambda: self._read_at(thread_id, versions))
-
-    def _read_at(self, thread_id: str, versions: Collection[int]) -> list[LoggedEvent]:
+    def _read_at(
+        self, thread_id: str, versions: Collection[int], *, only_messages: bool
+    ) -> list[LoggedEvent | PassedOver]:
         wanted = frozenset(versions)
         before = {version - 1 for version in wanted if version > 1}
         links = {0: GENESIS}
-        found: list[LoggedEvent] = []
+        found: list[LoggedEvent | PassedOver] = []
         opened: _Opened = {}
         is_plain = not self.mapper.encoder.encoding
         for version, name, state in self.recorder.rows_at(thread_id, sorted(before | wanted)):
@@ -176,6 +178,11 @@ class StreamReader:
                 if version + 1 in wanted:
                     links[version] = _next_link(previous, digest)
                 found.append(UnreadMessage(0, thread_id, version, at, fields))
+            elif only_messages and name != MESSAGE_APPENDED:
+                passed = unseal_row(self.mapper, Place(thread_id, version, name), state)
+                _expect_link(thread_id, version, passed.previous, before_it)
+                links[version] = passed.link()
+                found.append(PassedOver(version))
             else:
                 event = self._open(Place(thread_id, version, name), state, opened)
                 follows(event, before_it)
@@ -258,14 +265,6 @@ def unseal_row(mapper: EventMapper, place: Place, state: object) -> Envelope:
         raise _damage_error(place, error) from error
 
 
-def open_columns(mapper: EventMapper, place: Place, state: object) -> tuple[Envelope, Event]:
-    """Check and decode a row that is given as columns without its link."""
-    try:
-        return mapper.open(place, state)
-    except (EnvelopeError, CodecError) as error:
-        raise _damage_error(place, error) from error
-
-
 def _damage_error(place: Place, error: EnvelopeError | CodecError) -> LogError:
     if isinstance(error, NewerShape):
         return NewerLog(f"{error}; install a newer refold to use this log")
@@ -275,11 +274,12 @@ def _damage_error(place: Place, error: EnvelopeError | CodecError) -> LogError:
 def read_complete(
     thread_id: str,
     wanted: Sequence[int],
-    read: Callable[[], Sequence[LoggedEvent]],
+    read: Read,
     head: Callable[[], int],
 ) -> Sequence[LoggedEvent]:
     """Return the events that ``read`` returns, after checking that all ``wanted`` versions are among them.
 
+    Those that are ``PassedOver`` are left out.
     Versions after ``head()``, the newest version of the stream, may be missing.
 
     Raises:
@@ -291,7 +291,7 @@ def read_complete(
         there = {event.version for event in found}
         missing = next((version for version in wanted if version not in there), None)
         if missing is None or missing > head():
-            return found
+            return [one for one in found if not isinstance(one, PassedOver)]
         if missing == lacking:
             raise LogDamaged(thread_id, missing, "the event is missing")
         # Another process may have appended it between the two reads.
@@ -390,7 +390,10 @@ def _record_message(stream: str, version: int, state: object) -> RecordedEvent |
 
 
 def _read_row(mapper: EventMapper, number: int, place: Place, state: object) -> LoggedEvent:
-    envelope, event = open_columns(mapper, place, state)
+    try:
+        envelope, event = mapper.open(place, state)
+    except (EnvelopeError, CodecError) as error:
+        raise _damage_error(place, error) from error
     return LoggedEvent(number, place.stream, place.version, envelope.at, event, envelope.erased)
 
 

@@ -12,7 +12,7 @@ from refold.application.conversation.transcripts import RecordedMessage
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.recall_index import Filters
 from refold.application.recall import search
-from refold.application.recall.ranking import WordPlace, events_at
+from refold.application.recall.ranking import WordPlace, messages_at
 from refold.application.runtime.core import Core
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
@@ -247,10 +247,10 @@ def test_a_recall_during_an_erasure_returns_nothing_of_the_conversation(
 
         def erased(core: Core, places: Iterable[WordPlace]) -> Mapping[WordPlace, LoggedEvent]:
             other.erase_conversation("t")
-            return events_at(core, places)
+            return messages_at(core, places)
 
         with monkeypatch.context() as patch:
-            patch.setattr(search, "events_at", erased)
+            patch.setattr(search, "messages_at", erased)
             with pytest.raises(refold.ConversationGone):
                 conversation.recall("marzipan password")
         other.conversation("t").append(NEW)

@@ -16,6 +16,7 @@ from refold.application.recall.ranking import all_passages, rank
 from refold.application.recall.recall_query import ask
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
+from refold.infrastructure.event_store import codec
 from refold.infrastructure.event_store.envelope import EventMapper
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.event_store.stored_messages import LARGEST_WINDOW
@@ -373,3 +374,31 @@ def test_a_recall_looks_into_the_log_three_times(
     assert len([one for one in looks if "stored_events" in one]) == 3
     # Each is a query by itself; only the index is read in a transaction.
     assert looks.count("BEGIN DEFERRED") == len(looks) - 3 == 1
+
+
+def test_the_messages_around_a_hit_are_found_without_read_models_and_without_compactions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compaction stands between two messages. Its event is large, and the read models may not exist yet."""
+    decoded: list[str] = []
+    decode = codec.decode
+
+    def note(name: str, *args: object) -> object:
+        decoded.append(name)
+        return decode(name, *args)  # type: ignore[arg-type]
+
+    with refold.open(tmp_path / "a.db", window=6_000, summariser="extractive") as memory:
+        conversation = memory.conversation("t")
+        for n in range(30):
+            conversation.append([{"role": "user", "content": f"part {n} " + "says little. " * 40}])
+            conversation.append([{"role": "assistant", "content": f"Seen {n}."}])
+        conversation.append({"role": "user", "content": "the zebra of the last part"})
+        assert conversation.compact(keep_last=1).outcome == "performed"
+        conversation.append([{"role": "assistant", "content": "after the compaction"}])
+        conversation.append([{"role": "user", "content": "and further on"}])
+        memory.index()
+        monkeypatch.setattr(codec, "decode", note)
+        [hit] = conversation.recall("zebra", limit=1).hits
+    assert [one.text for one in hit.neighbours] == ["Seen 29.", "after the compaction"]
+    assert decoded == []
+    assert not (tmp_path / "a.views.db").exists()
