@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Literal
 
 from refold.domain.facts.cues import clean, redact, squeeze
@@ -144,8 +144,9 @@ def fitting_notes(
 _APART = bytes(n for n in range(128) if not chr(n).isalnum())
 
 
+@lru_cache(maxsize=4_096)
 def _comparable(text: str) -> bytes:
-    """Return the letters and digits of a text, for comparing notes."""
+    """Return the letters and digits of a text, for comparing notes. Each compaction compares hundreds of old ones."""
     if text.isascii():
         return text.lower().encode().translate(None, _APART)
     return "".join(filter(str.isalnum, text.casefold())).encode("utf-8", "surrogatepass")

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import lru_cache
 from typing import Any, cast
 
 from refold.domain.facts import cues
@@ -96,7 +97,13 @@ def identity(line: Line) -> str:
         case Section.VALUES:
             return line.text.partition("` — ")[0].strip("`")
         case _:
-            return _NOT_WORDS.sub(" ", line.text).strip().casefold() or line.text
+            return _words_alone(line.text)
+
+
+@lru_cache(maxsize=1_024)
+def _words_alone(text: str) -> str:
+    """Return the words of a line, or the line if it has none. Most lines are carried on from the summary before."""
+    return _NOT_WORDS.sub(" ", text).strip().casefold() or text
 
 
 _REQUEST_ROOM = 6_000
