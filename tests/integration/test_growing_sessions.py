@@ -111,9 +111,9 @@ def test_known_messages_are_looked_up_and_read_together(
     for name in ("versions_of_keys", "read", "read_at"):
         original = getattr(StoredLog, name)
 
-        def noted(*given: Any, original: Any = original, name: str = name) -> Any:
+        def noted(*given: Any, original: Any = original, name: str = name, **how: Any) -> Any:
             calls[name] += 1
-            return original(*given)
+            return original(*given, **how)
 
         monkeypatch.setattr(StoredLog, name, noted)
     assert conversation.select_known(messages) == messages
