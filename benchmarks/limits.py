@@ -3,7 +3,8 @@
     python benchmarks/limits.py [--small] [--markdown FILE]
 
 Prints the rows of the table of limits in ``docs/promises.md``. It takes some twenty minutes and 2 GB of disk; with
-``--small`` everything is a hundredth as large. Each part runs in a process of its own, so that its memory is its own.
+``--small`` everything is a hundredth as large. All times are those of the processor. Each part runs in a process of
+its own, so that its memory is its own.
 """
 
 import argparse
@@ -31,11 +32,11 @@ TURN = 8
 WINDOW = 32_000
 
 
-def seconds(act: Callable[[], object], clock: Callable[[], float] = time.process_time) -> float:
-    """Return the seconds that something takes, of the processor if nothing else is said."""
-    begin = clock()
+def seconds(act: Callable[[], object]) -> float:
+    """Return the seconds of the processor that something takes."""
+    begin = time.process_time()
     act()
-    return clock() - begin
+    return time.process_time() - begin
 
 
 def shown(taken: float) -> str:
@@ -68,7 +69,7 @@ def row(tried: str, *results: str) -> str:
 
 def verified(memory: refold.Memory) -> str:
     """Verify a log and return its row."""
-    taken = seconds(lambda: memory.verify().ok or sys.exit("damaged"), time.perf_counter)
+    taken = seconds(lambda: memory.verify().ok or sys.exit("damaged"))
     return row("the same, `verify`", f"{shown(taken)}, {memory_used()} of memory")
 
 
@@ -85,7 +86,7 @@ def short_messages(path: Path, count: int) -> Iterator[str]:
                 }
                 for n in range(first, first + BATCH)
             ]
-            batches.append(seconds(partial(append, said, recorded=True), time.perf_counter))
+            batches.append(seconds(partial(append, said, recorded=True)))
     whole, at_first, at_last = sum(batches), median(batches[:9]), median(batches[-9:])
     yield row(
         f"{count:,} messages of about 40 characters in one conversation, {BATCH} in each append",
@@ -107,7 +108,7 @@ def short_messages_again(path: Path, count: int) -> Iterator[str]:
         read = median(seconds(partial(conversation.read, position)) for position in some)
         yield row(
             "the same, never compacted, opened again",
-            f"first append {shown(first)} CPU, each later one {shown(steady)}",
+            f"first append {shown(first)}, each later one {shown(steady)}",
             f"reading any message {shown(read)}",
             f"{used} of memory",
         )
@@ -130,7 +131,7 @@ def compacted(path: Path, count: int) -> Iterator[str]:
         request = median(seconds(conversation.context) for _ in range(20))
         yield row(
             f"{count:,} messages of a coding session, compacted as it grew",
-            f"{made:,} compactions in a window of {WINDOW:,} tokens, {shown(median(costs))} CPU each at the end",
+            f"{made:,} compactions in a window of {WINDOW:,} tokens, {shown(median(costs))} each at the end",
             f"append {shown(append)}, request {shown(request)}",
             f"{memory_used()} of memory; log {megabytes(path)}",
         )
@@ -138,7 +139,7 @@ def compacted(path: Path, count: int) -> Iterator[str]:
         words = ("parser", "cache", "queue", "socket", "widget")
         asked = [f"which port did I say for the {word}? {n}" for n in range(5) for word in words]
         recalls = [seconds(partial(conversation.recall, question)) for question in asked]
-        yield row("the same, recall", f"{shown(median(recalls[5:]))} CPU")
+        yield row("the same, recall", f"{shown(median(recalls[5:]))}")
 
 
 def compacted_again(path: Path, count: int) -> Iterator[str]:
@@ -148,7 +149,7 @@ def compacted_again(path: Path, count: int) -> Iterator[str]:
         cold = seconds(memory.conversation("work").context)
         yield row(
             "the same, opened again",
-            f"first request {shown(cold)} CPU",
+            f"first request {shown(cold)}",
             f"{memory_used()} of memory",
         )
         yield verified(memory)
@@ -167,7 +168,7 @@ def many(path: Path, count: int) -> Iterator[str]:
     at_first, at_last = median(costs[:some]), median(costs[-some:])
     yield row(
         f"{count:,} conversations of two messages, one append for each",
-        f"{shown(at_first)} CPU an append at the beginning and {shown(at_last)} at the end",
+        f"{shown(at_first)} an append at the beginning and {shown(at_last)} at the end",
         f"log {megabytes(path)}",
     )
 
@@ -185,7 +186,7 @@ def many_again(path: Path, count: int) -> Iterator[str]:
         every = seconds(lambda: sum(1 for _ in memory.iter_conversations()))
         yield row(
             "the same, opened again",
-            f"opening {shown(opened)} CPU, first append {shown(new)}",
+            f"opening {shown(opened)}, first append {shown(new)}",
             f"first list {shown(first)} (every event is folded once), each later page {shown(page)}",
             f"all {count:,} {shown(every)}; {memory_used()} of memory",
         )
