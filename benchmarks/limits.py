@@ -25,8 +25,8 @@ from rows_compact import messages
 
 import refold
 
-SHORT, LONG, MANY = 1_000_000, 300_000, 100_000
-"""Messages of the conversation of short messages and of the compacted one, and conversations."""
+SHORT, ONCE, LONG, MANY = 1_000_000, 3_500, 300_000, 100_000
+"""Short messages of a conversation and of a compaction, messages of the compacted one, and conversations."""
 BATCH = 500
 TURN = 8
 WINDOW = 32_000
@@ -73,19 +73,24 @@ def verified(memory: refold.Memory) -> str:
     return row("the same, `verify`", f"{shown(taken)}, {memory_used()} of memory")
 
 
+def short_texts(first: int) -> list[dict[str, Any]]:
+    """Return the next short messages."""
+    return [
+        {
+            "role": ("user", "assistant")[n % 2],
+            "content": f"message {n}, a few words on part {n % 97}",
+        }
+        for n in range(first, first + BATCH)
+    ]
+
+
 def short_messages(path: Path, count: int) -> Iterator[str]:
     """One conversation of short messages, which is never compacted."""
     batches: list[float] = []
     with refold.open(path, scrub_megabytes=0) as memory:
         append = memory.conversation("long").append
         for first in range(0, count, BATCH):
-            said = [
-                {
-                    "role": ("user", "assistant")[n % 2],
-                    "content": f"message {n}, a few words on part {n % 97}",
-                }
-                for n in range(first, first + BATCH)
-            ]
+            said = short_texts(first)
             batches.append(seconds(partial(append, said, recorded=True)))
     whole, at_first, at_last = sum(batches), median(batches[:9]), median(batches[-9:])
     yield row(
@@ -113,6 +118,16 @@ def short_messages_again(path: Path, count: int) -> Iterator[str]:
             f"{used} of memory",
         )
         yield verified(memory)
+
+
+def at_once(path: Path, count: int) -> Iterator[str]:
+    """One compaction of many short messages."""
+    with refold.open(path, window=200_000, summariser="extractive", scrub_megabytes=0) as memory:
+        conversation = memory.conversation("once")
+        for first in range(0, max(count, BATCH), BATCH):
+            conversation.append(short_texts(first), recorded=True)
+        taken = seconds(partial(conversation.compact, force=True))
+        yield row(f"one compaction of {max(count, BATCH):,} such messages, by code", shown(taken))
 
 
 def compacted(path: Path, count: int) -> Iterator[str]:
@@ -196,6 +211,7 @@ def many_again(path: Path, count: int) -> Iterator[str]:
 PARTS: dict[str, tuple[Callable[[Path, int], Iterator[str]], str, int]] = {
     "short": (short_messages, "short.db", SHORT),
     "short-again": (short_messages_again, "short.db", SHORT),
+    "once": (at_once, "once.db", ONCE),
     "compacted": (compacted, "compacted.db", LONG),
     "compacted-again": (compacted_again, "compacted.db", LONG),
     "many": (many, "many.db", MANY),
