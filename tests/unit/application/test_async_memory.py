@@ -137,18 +137,16 @@ def test_looking_things_up_is_the_same_for_both() -> None:
     assert asyncio.run(scened()) == in_turn
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda conversation: conversation.version(),
-        lambda conversation: conversation.explain(0),
-        lambda conversation: conversation.context(at=1),
-    ],
-    ids=["version", "explain", "earlier context"],
-)
-def test_a_read_that_raises_stop_iteration_ends_with_an_error(
-    call: Callable[[AsyncConversationMemory], Awaitable[object]],
-) -> None:
+Read = Callable[[AsyncConversationMemory], Awaitable[object]]
+READS: dict[str, Read] = {
+    "version": lambda conversation: conversation.version(),
+    "explain": lambda conversation: conversation.explain(0),
+    "earlier context": lambda conversation: conversation.context(at=1),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_read_that_raises_stop_iteration_ends_with_an_error(name: str) -> None:
     """A coroutine that waits for a thread in Python 3.11 would wait for ever."""
 
     class Stopping(MemoryLog):
@@ -157,7 +155,7 @@ def test_a_read_that_raises_stop_iteration_ends_with_an_error(
 
     async def ask() -> None:
         async with AsyncMemory(core_of(Stopping())) as memory:
-            await asyncio.wait_for(call(memory.conversation("t")), 2)
+            await asyncio.wait_for(READS[name](memory.conversation("t")), 2)
 
     with pytest.raises(RuntimeError, match="raised StopIteration"):
         asyncio.run(ask())
