@@ -2,14 +2,16 @@
 
     python benchmarks/limits.py [--small] [--markdown FILE]
 
-Prints the rows of the table of limits in ``docs/promises.md``. It takes some twenty minutes and 2 GB of disk; with
+Writes ``benchmarks/results/limits.md``. It takes some twenty minutes and 2 GB of disk; with
 ``--small`` everything is a hundredth as large. All times are those of the processor. Each part runs in a process of
 its own, so that its memory is its own.
 """
 
 import argparse
 import os
+import platform
 import resource
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -219,6 +221,18 @@ PARTS: dict[str, tuple[Callable[[Path, int], Iterator[str]], str, int]] = {
 }
 
 
+def page() -> str:
+    """Return the beginning of the page."""
+    return f"""# How far one log goes
+
+Made by `python benchmarks/limits.py --markdown FILE` with CPython {platform.python_version()} and SQLite
+{sqlite3.sqlite_version} on {os.cpu_count()} cores, which did other work as well. All times are those of the
+processor. They show orders of magnitude. Memory is the most that the process had.
+
+| tried | result |
+|---|---|"""
+
+
 def main() -> None:
     """Print the rows, or those of one part."""
     options = argparse.ArgumentParser(
@@ -234,7 +248,7 @@ def main() -> None:
         for line in measure(given.folder / name, count // 100 if given.small else count):
             print(line, flush=True)
         return
-    rows = ["| tried | result |", "|---|---|"]
+    rows = [page()]
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
         for part in PARTS:
             command = [
