@@ -73,7 +73,7 @@ class HitBuilder:
         if loaded is not None:
             self._visibilities[loaded.thread_id] = ContextVisibility(loaded)
         self._said: dict[Message, FoundMessage] = {}
-        self._read_positions = set[Message]()
+        self._were_read = set[Message]()
         """Messages that were read, also those that are not visible."""
 
     def hits(self, found: Sequence[Ranked]) -> Iterator[RecallHit]:
@@ -115,7 +115,7 @@ class HitBuilder:
     def _lacking(self, hit: RecallHit) -> list[Message]:
         """Return the neighbours of a hit that were not read."""
         around = ((hit.thread_id, p) for p in self._neighbour_positions(hit))
-        return [message for message in around if message not in self._read_positions]
+        return [message for message in around if message not in self._were_read]
 
     def _places_around(self, hits: Sequence[RecallHit]) -> Iterator[WordPlace]:
         """Yield the places of further events around hits, because a compaction may stand between messages."""
@@ -133,7 +133,7 @@ class HitBuilder:
             if fields is None:
                 continue
             message = logged.thread_id, fields["position"]
-            self._read_positions.add(message)
+            self._were_read.add(message)
             if visible is None or visible.lets(fields.get("owner"), logged.thread_id):
                 self._said[message] = FoundMessage(logged, fields)
 

@@ -186,9 +186,9 @@ class PostedRuns:
                 for one in those:
                     places = one.bucket.places_between(one.begin, one.end)
                     found += [base + place / PARTS for place in places]
-            known = frozenset(found)
-            self._bytes += _IN_SET * len(known) if term in self._whole else 0
-            self._whole[term] = known if term in self._whole else None
+            known, is_asked_again = frozenset(found), term in self._whole
+            self._whole[term] = known if is_asked_again else None
+            self._bytes += _IN_SET * len(known) if is_asked_again else 0
         return known
 
     def _find(self, term: int) -> None:

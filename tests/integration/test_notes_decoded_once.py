@@ -8,25 +8,10 @@ import pytest
 import refold
 from refold.domain import evolve
 from refold.domain.notes import NotesFlushed
-from refold.infrastructure.event_store import codec
+from tests.support.compacted_talks import opened, talk
+from tests.support.counted_reads import decoded_events
 
 RULE = "Never push to the branch release-7."
-
-
-def opened(path: Path) -> refold.Memory:
-    return refold.open(path, window=6_000, summariser="extractive", scrub_megabytes=0)
-
-
-def talk(conversation: refold.ConversationMemory, first: str) -> None:
-    """Say something and go on until it leaves the context."""
-    said = [
-        first,
-        *(f"Look at part {n}: " + "it is long and says little. " * 20 for n in range(30)),
-    ]
-    for text in said:
-        turn = [{"role": "user", "content": text}, {"role": "assistant", "content": "Done."}]
-        conversation.append(turn, recorded=True)
-    assert conversation.compact().outcome == "performed"
 
 
 def noted(memory: refold.Memory) -> int:
@@ -37,14 +22,7 @@ def noted(memory: refold.Memory) -> int:
 def test_a_compaction_decodes_no_notes_of_earlier_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decoded: list[str] = []
-    decode = codec.decode
-
-    def note(name: str, *args: object) -> object:
-        decoded.append(name)
-        return decode(name, *args)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(codec, "decode", note)
+    decoded = decoded_events(monkeypatch)
     with opened(tmp_path / "a.db") as memory:
         conversation = memory.conversation("chat")
         for number in range(4):

@@ -14,9 +14,9 @@ from refold.application.ports.recall_index import Filters
 from refold.application.recall.passages import Passage
 from refold.application.recall.ranking import all_passages, rank
 from refold.application.recall.recall_query import ask
+from refold.application.recall.search import BETWEEN
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
-from refold.infrastructure.event_store import codec
 from refold.infrastructure.event_store.envelope import EventMapper
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.event_store.stored_messages import LARGEST_WINDOW
@@ -27,6 +27,7 @@ from refold.infrastructure.recall.index_tables import EVENTS, Bucket
 from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
 from refold.infrastructure.sqlite import sqlite_connection
 from refold.infrastructure.sqlite.connection_pool import DurableConnection
+from tests.support.counted_reads import decoded_events
 
 from .test_recall_index import START, users, write
 
@@ -380,13 +381,6 @@ def test_the_messages_around_a_hit_are_found_without_read_models_and_without_com
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A compaction stands between two messages. Its event is large, and the read models may not exist yet."""
-    decoded: list[str] = []
-    decode = codec.decode
-
-    def note(name: str, *args: object) -> object:
-        decoded.append(name)
-        return decode(name, *args)  # type: ignore[arg-type]
-
     with refold.open(tmp_path / "a.db", window=6_000, summariser="extractive") as memory:
         conversation = memory.conversation("t")
         for n in range(30):
@@ -397,8 +391,19 @@ def test_the_messages_around_a_hit_are_found_without_read_models_and_without_com
         conversation.append([{"role": "assistant", "content": "after the compaction"}])
         conversation.append([{"role": "user", "content": "and further on"}])
         memory.index()
-        monkeypatch.setattr(codec, "decode", note)
+        decoded = decoded_events(monkeypatch)
         [hit] = conversation.recall("zebra", limit=1).hits
     assert [one.text for one in hit.neighbours] == ["Seen 29.", "after the compaction"]
     assert decoded == []
     assert not (tmp_path / "a.views.db").exists()
+
+
+def test_the_messages_around_a_hit_are_found_beyond_many_other_events(tmp_path: Path) -> None:
+    with refold.open(tmp_path / "a.db") as memory:
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "well before"})
+        for n in range(BETWEEN + 1):
+            conversation.pin(f"keep {n}")
+        conversation.append({"role": "assistant", "content": "the zebra of the last part"})
+        [hit] = memory.search("zebra", limit=1).hits
+    assert [one.text for one in hit.neighbours] == ["well before"]

@@ -5,28 +5,11 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.infrastructure.event_store import codec
+from tests.support.compacted_talks import opened, talk
+from tests.support.counted_reads import decoded_events
 
 ROUNDS = 7
 """Number of compactions. The sixth is a rebuild."""
-
-
-def opened(path: Path) -> refold.Memory:
-    return refold.open(path, window=6_000, summariser="extractive", scrub_megabytes=0)
-
-
-def talk(conversation: refold.ConversationMemory, first: str) -> refold.CompactionResult:
-    """Say something and go on until it leaves the context."""
-    said = [
-        first,
-        *(f"Look at part {n}: " + "it is long and says little. " * 20 for n in range(30)),
-    ]
-    for text in said:
-        turn = [{"role": "user", "content": text}, {"role": "assistant", "content": "Done."}]
-        conversation.append(turn, recorded=True)
-    made = conversation.compact()
-    assert made.outcome == "performed"
-    return made
 
 
 def remembered(conversation: refold.ConversationMemory) -> tuple[str, ...]:
@@ -37,14 +20,7 @@ def remembered(conversation: refold.ConversationMemory) -> tuple[str, ...]:
 def test_a_rebuild_decodes_no_earlier_compaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decoded: list[str] = []
-    decode = codec.decode
-
-    def note(name: str, *args: object) -> object:
-        decoded.append(name)
-        return decode(name, *args)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(codec, "decode", note)
+    decoded = decoded_events(monkeypatch)
     with opened(tmp_path / "a.db") as memory:
         conversation = memory.conversation("chat")
         made = [talk(conversation, f"Never use port {number}.") for number in range(ROUNDS)]

@@ -34,3 +34,16 @@ def counted_reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     for name, (owner, function) in _COUNTED.items():
         count(name, owner, function)
     return counts
+
+
+def decoded_events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that gets the name of each stored event that is decoded from now on."""
+    names: list[str] = []
+    decode = codec.decode
+
+    def note(name: str, *args: Any) -> Any:
+        names.append(name)
+        return decode(name, *args)
+
+    monkeypatch.setattr(codec, "decode", note)
+    return names
