@@ -64,10 +64,10 @@ class Window:
     texts: Mapping[int, CompactionPerformed] = field(
         default_factory=dict[int, CompactionPerformed], compare=False
     )
-    """Texts that the next summary may be rebuilt from, as compactions without their lists, by version.
+    """Compactions whose texts the next summary may be rebuilt from, without their lists, by version.
 
-    A loaded window has none: they are read from the log when they are needed. An erasure makes a summary with
-    a new version, and the window is loaded again.
+    After loading it is empty, and the texts are read from the log when they are needed. An erasure makes a
+    summary with a new version, and the window is loaded again.
     """
 
     @property

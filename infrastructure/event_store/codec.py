@@ -258,7 +258,7 @@ class NewerShape(CodecError):
 
 
 def prepare() -> None:
-    """Do what takes the first event of a process as long as twenty others."""
+    """Prepare digests, the fields of messages and the writer of JSON, whose first use in a process is slow."""
     sha256()
     for cls in (events.MessageAppended, Message):
         fields_of(cls)

@@ -112,9 +112,9 @@ class PostedRuns:
         self._postings: dict[tuple[int, int], Posting] = {}
         """Postings by term and segment."""
         self._whole: dict[int, frozenset[float] | None] = {}
-        """All passages with a term that few have, by their places in the log, or None if that was asked for once.
+        """All passages with a rare term, by their places in the log, or None if the term was asked for only once.
 
-        Most terms are asked for once, and each collection of garbage looks at every place that is kept.
+        Most terms are asked for once, and the garbage collector visits every place that is kept.
         """
         self._bytes = 0
 
