@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 from refold.application.conversation.entries import SAID, Entry, PreviewKey
 from refold.application.conversation.loaded import Window
@@ -66,7 +66,8 @@ class TurnBuilder:
         texts of recalled lines by position.
         """
         self.turns: list[Turn] = []
-        self._are_flat: list[bool] = []
+        self._parts: list[_Parts] = []
+        """What can change in each turn, as far as it was looked up."""
         self.extra_tokens = 0
         """Tokens that rendering itself adds."""
         self.extra_bytes = 0
@@ -122,7 +123,7 @@ class TurnBuilder:
         """Return a copy that can be finished and shares nothing that changes."""
         fork = TurnBuilder.__new__(TurnBuilder)
         fork.__dict__.update(self.__dict__)
-        fork.turns, fork._are_flat = self._separate_turns(), []
+        fork.turns, fork._parts = self._separate_turns(), []
         fork._results = blocks.separate(self._results)
         fork._user_blocks = blocks.separate(self._user_blocks)
         fork._calls, fork._said = [*self._calls], [*self._said]
@@ -130,18 +131,11 @@ class TurnBuilder:
         return fork
 
     def _separate_turns(self) -> list[Turn]:
-        """Return copies of the turns. It is remembered which of them have only texts in their blocks."""
-        are_flat = self._are_flat
-        del are_flat[-1:]  # The last turn may have been replaced since.
-        are_flat += map(_is_flat, self.turns[len(are_flat) :])
-        return [
-            turn.copy()
-            if type(turn["content"]) is str
-            else {**turn, "content": [*map(_copy_block, turn["content"])]}
-            if is_flat
-            else blocks.separate(turn)
-            for turn, is_flat in zip(self.turns, are_flat, strict=True)
-        ]
+        """Return copies of the turns. It is remembered what can change in each, so that nothing else is looked at."""
+        parts = self._parts
+        del parts[-1:]  # The last turn may have been replaced since.
+        parts += map(_parts_of, self.turns[len(parts) :])
+        return list(map(_copy_parts, self.turns, parts))
 
     def open(self, memory: Sequence[Block]) -> None:
         """Begin with the summary and the ledger as data in the user's turn, never as words of the assistant."""
@@ -401,15 +395,22 @@ def separate_turns(turns: Sequence[Turn]) -> list[Turn]:
     return [t.copy() if type(t["content"]) is str else blocks.separate(t) for t in turns]
 
 
-_copy_block = dict[str, Any].copy
+_Parts = tuple[tuple[Any, "_Parts"], ...]
+"""Key or index of each dictionary and list in JSON data, with those that it has."""
 
 
-def _is_flat(turn: Turn) -> bool:
-    """Return whether the content is blocks that have only texts. Their copies take a third of the time."""
-    content = turn["content"]
-    return type(content) is list and all(
-        type(value) is str for block in cast("list[Block]", content) for value in block.values()
-    )
+def _parts_of(data: Any) -> _Parts:
+    places = data.items() if type(data) is dict else enumerate(data)
+    return tuple((at, _parts_of(part)) for at, part in places if type(part) in (dict, list))
+
+
+def _copy_parts(data: Any, parts: _Parts) -> Any:
+    """Return a deep copy of data that has these parts. Without looking at each value it takes a third of the time."""
+    copied = data.copy()
+    for at, inner in parts:
+        part = data[at]
+        copied[at] = _copy_parts(part, inner) if inner else part.copy()
+    return copied
 
 
 def _items_of(entries: Sequence[Entry], shown: Sequence[Block]) -> Original | None:
