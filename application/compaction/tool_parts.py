@@ -6,7 +6,7 @@ from typing import NamedTuple, cast
 from refold.application.conversation.addresses import address_of
 from refold.application.conversation.entries import Entry, Preview, held_entries
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.rendering.request_blocks import shorten_block
+from refold.application.rendering.shortened_blocks import shorten_block
 from refold.application.runtime.core import Core
 from refold.domain.events import SaidPart, ShortenedPart
 from refold.domain.messages import THINKING, Block, Message, text_of

@@ -20,7 +20,7 @@ from refold.application.conversation.entries import (
 )
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.projections.fates import Fate, fate_of
-from refold.application.rendering.request_blocks import shorten_block
+from refold.application.rendering.shortened_blocks import shorten_block
 from refold.application.runtime.memory_settings import RecallMode
 from refold.application.runtime.plain_lines import ShortRepr
 from refold.domain.lazy_pattern import lazy_pattern

@@ -11,7 +11,7 @@ from refold.application.conversation.loaded import Window
 from refold.domain.messages import THINKING, Block, text_of
 from refold.domain.value import byte_size, is_list, is_object
 
-from .request_blocks import shorten_block
+from .shortened_blocks import shorten_block
 from .turn_builder import TurnBuilder
 
 Value = TypeVar("Value")

@@ -13,7 +13,8 @@ from refold.domain.value import byte_size, replace
 
 from . import request_blocks as blocks
 from . import request_blocks as texts
-from .request_blocks import shorten_block, text_block
+from .request_blocks import text_block
+from .shortened_blocks import shorten_block
 
 
 class LeftOut:

@@ -6,7 +6,7 @@ from refold.application.conversation.entries import Preview
 from refold.application.conversation.loaded import Window, project
 from refold.application.rendering import request_blocks as texts
 from refold.application.rendering.render import render
-from refold.application.rendering.request_blocks import shorten_block
+from refold.application.rendering.shortened_blocks import shorten_block
 from refold.domain.events import Event, MessagesCondensed, ShortenedPart, ToolContentOffloaded
 from tests.support.builders import assistant, history, text, tool_result, tool_use, user
 from tests.support.fake_ports import PlainCounter
