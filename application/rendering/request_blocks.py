@@ -82,6 +82,7 @@ RECALLED_HEADING = (
 NO_RESULT = "[No result of this tool call was recorded: it was interrupted or is still running.]"
 EMPTY_RESULT = "[The tool gave no output.]"
 EMPTY_ERROR = "[The tool failed and gave no message.]"
+FAILED = "[The tool failed. It returned:]"
 BEGINS_WITH_ASSISTANT = "[The recorded conversation begins with the assistant.]"
 CONTINUE = "[Nothing was said here. Please continue.]"
 SILENCE = "[This response was broken off before anything was said.]"
@@ -236,9 +237,23 @@ def tool_result(block: Block, call_id: str) -> Block:
         result["content"] = [part for part in parts if part is not None]
     elif content is not None and not isinstance(content, str):
         result["content"] = str(content)
-    if block.get("is_error") and not _has_content(result.get("content")):
+    if not block.get("is_error"):
+        return result
+    shown = result.get("content")
+    if not _has_content(shown):
         result["content"] = texts.EMPTY_ERROR
+    elif is_list(shown) and any(part.get("type") != "text" for part in shown):
+        # A result that is marked as failed may hold nothing but texts.
+        del result["is_error"]
+        result["content"] = [text_block(texts.FAILED), *shown]
     return result
+
+
+def failure_note(result: Block) -> str:
+    """Return what a rendered result says in place of its tool about a failure, or an empty string."""
+    content = result.get("content")
+    first = text_of(content[0]) if is_list(content) and content else content
+    return first if first in (texts.EMPTY_ERROR, texts.FAILED) else ""
 
 
 def replace_parts(result: Block, replace: Callable[[Block], Block]) -> Block:

@@ -234,8 +234,8 @@ class TurnBuilder:
             self.extra_tokens += FRAME_TOKENS
         else:
             shown = blocks.tool_result(block, call_id)
-            if shown.get("content") == texts.EMPTY_ERROR:
-                self._measure(texts.EMPTY_ERROR)
+            if note := blocks.failure_note(shown):
+                self._measure(note)
             self._results.append(shown)
 
     def _take_call(self, logged_id: str) -> str | None:

@@ -124,6 +124,7 @@ _RULES: tuple[Callable[[Json], Iterator[str]], ...] = (
     rules.empty_system,
     rules.blank_texts,
     rules.errors_without_content,
+    rules.errors_with_other_content,
     rules.role_names,
     rules.first_role,
     rules.alternation,

@@ -87,6 +87,16 @@ def errors_without_content(request: Json) -> Iterator[str]:
             yield f"error-without-content: {placed.where}: an error must say what went wrong"
 
 
+def errors_with_other_content(request: Json) -> Iterator[str]:
+    """Report error results that hold anything but texts."""
+    for placed in message_blocks(request):
+        block = placed.block
+        if block.get("type") == "tool_result" and block.get("is_error"):
+            kinds = {str(part.get("type")) for part in blocks_of(block.get("content"))}
+            for kind in sorted(kinds - {"text"}):
+                yield f"error-not-text: {placed.where}: {kind} in a result that is an error"
+
+
 def empty_contents(request: Json) -> Iterator[str]:
     """Report messages without content. Only a final assistant message may be empty."""
     messages = messages_of(request)

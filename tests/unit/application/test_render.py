@@ -286,6 +286,16 @@ def test_an_error_without_a_message_gets_one(content: object) -> None:
     assert blocks_of(made[2][1])[0]["content"] == texts.EMPTY_ERROR
 
 
+def test_a_failed_result_with_a_picture_says_so_in_words() -> None:
+    picture = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
+    failed = tool_result("a", [text("timed out"), picture], is_error=True)
+    made = turns(HELLO, calls("a"), user(failed))
+    shown = [text(texts.FAILED), text("timed out"), picture]
+    assert made[2][1] == [tool_result("a", shown)]
+    as_text = tool_result("a", [text("timed out")], is_error=True)
+    assert turns(HELLO, calls("a"), user(as_text))[2][1] == [as_text]
+
+
 def test_blocks_in_the_wrong_role_are_told_and_break_nothing() -> None:
     made = turns(
         user(tool_use("x"), text("hi")),

@@ -148,6 +148,11 @@ CASES: list[tuple[str, Json, Json]] = [
         answered(result(content=[], is_error=True)),
         answered(result(content="boom", is_error=True)),
     ),
+    (
+        "error-not-text",
+        answered(result(content=[text(), {"type": "image", "source": {}}], is_error=True)),
+        answered(result(content=[text(), {"type": "image", "source": {}}])),
+    ),
     ("empty-content", request({"role": "user", "content": []}), request(user())),
     (
         "empty-content",
