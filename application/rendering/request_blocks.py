@@ -306,7 +306,12 @@ def _text(block: Block) -> Block | None:
 
 def _remove_cache_marks(block: Block) -> Block:
     # Cache marks belong to the request that was sent with them; a log would collect too many.
-    return _copy_fields(block, "cache_control")
+    shown = _copy_fields(block, "cache_control")
+    for holder in (shown, shown.get("source")):
+        parts = holder.get("content") if is_object(holder) else None
+        for part in filter(is_object, parts if is_list(parts) else ()):
+            part.pop("cache_control", None)
+    return shown
 
 
 def _tool_use(block: Block) -> Block:
@@ -329,8 +334,11 @@ def _has_content(content: Any) -> bool:
 
 
 def _copy_if_unchanged(block: Block) -> Block | None:
-    # A block that had to be changed no longer matches its signature.
-    return shown if (shown := copied(block)) == block else None
+    # A block that had to be changed no longer matches its signature. A cache mark is not part of it.
+    if (shown := copied(block)) != block:
+        return None
+    shown.pop("cache_control", None)
+    return shown
 
 
 def _is_signed(block: Block) -> bool:

@@ -280,6 +280,30 @@ def test_cache_marks_of_old_requests_are_taken_off() -> None:
     ]
 
 
+def test_cache_marks_inside_documents_and_on_server_tools_are_taken_off() -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    document: Block = {
+        "type": "document",
+        "source": {"type": "content", "content": [text("page")]},
+    }
+    found: Block = {"type": "search_result", "source": "s", "title": "t", "content": [text("line")]}
+    marked = copy.deepcopy([document, found])
+    marked[0]["source"]["content"][0] |= mark
+    marked[1]["content"][0] |= mark
+    call: Block = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    result: Block = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    made = turns(
+        user(*marked),
+        assistant({**call, **mark}, {**result, **mark}, tool_use("x")),
+        user(tool_result("x", copy.deepcopy(marked))),
+    )
+    assert made == [
+        ("user", [document, found]),
+        ("assistant", [call, result, tool_use("x")]),
+        ("user", [tool_result("x", [document, found])]),
+    ]
+
+
 @pytest.mark.parametrize("content", ["", " ", None, [], [text("")]])
 def test_an_error_without_a_message_gets_one(content: object) -> None:
     made = turns(HELLO, calls("a"), user(tool_result("a", content, is_error=True)))
