@@ -130,10 +130,17 @@ def _message(role: Role, content: tuple[Any, ...]) -> Message:
 
 
 _Message = dict[str, Any]
+_LONGEST_CHAT_ID = 40
+_LONGEST_RESPONSES_ID = 64
+"""Maximum length of the id of a call in each API of OpenAI; other APIs make longer ones."""
 
 
 def openai_request(
-    system: str | Sequence[Block], messages: Iterable[_Message], tools: Sequence[_Message]
+    system: str | Sequence[Block],
+    messages: Iterable[_Message],
+    tools: Sequence[_Message],
+    *,
+    longest_id: int = _LONGEST_CHAT_ID,
 ) -> dict[str, Any]:
     """Return messages and tools for ``client.chat.completions.create``.
 
@@ -150,31 +157,31 @@ def openai_request(
         if isinstance(content, str):
             made.append({"role": message["role"], "content": content})
         elif message["role"] == "assistant":
-            made.append(_answer(content))
+            made.append(_answer(content, longest_id))
         else:
-            made.extend(_user_messages(content))
+            made.extend(_user_messages(content, longest_id))
     request: dict[str, Any] = {"messages": made}
     if tools:
         request["tools"] = [_tool(tool, f"tools[{n}]") for n, tool in enumerate(tools)]
     return request
 
 
-def _answer(content: Sequence[Block]) -> _Message:
+def _answer(content: Sequence[Block], longest_id: int) -> _Message:
     texts = [b["text"] for b in content if b.get("type") == "text"]
-    calls = [_call(b) for b in content if b.get("type") == "tool_use"]
+    calls = [_call(b, longest_id) for b in content if b.get("type") == "tool_use"]
     said = "\n\n".join(texts)
     if not calls:
         return {"role": "assistant", "content": said}
     return {"role": "assistant", "content": said or None, "tool_calls": calls}
 
 
-def _call(block: Block) -> _Message:
+def _call(block: Block, longest_id: int) -> _Message:
     arguments = json.dumps(block.get("input") or {}, ensure_ascii=False)
     function = {"name": legal_name(block["name"], LONGEST_OPENAI), "arguments": arguments}
-    return {"id": block["id"], "type": "function", "function": function}
+    return {"id": legal_name(block["id"], longest_id), "type": "function", "function": function}
 
 
-def _user_messages(content: Sequence[Block]) -> Iterable[_Message]:
+def _user_messages(content: Sequence[Block], longest_id: int) -> Iterable[_Message]:
     """Yield each tool result as a message, then the user's content."""
     parts: list[_Message] = []
     for block in content:
@@ -185,7 +192,8 @@ def _user_messages(content: Sequence[Block]) -> Iterable[_Message]:
         listed = inside if is_list(inside) else [{"type": "text", "text": inside or ""}]
         shown = [part for one in listed if is_object(one) for part in _content_parts(one)]
         text = "\n".join(part["text"] for part in shown if part["type"] == "text")
-        yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": text}
+        call_id = legal_name(block["tool_use_id"], longest_id)
+        yield {"role": "tool", "tool_call_id": call_id, "content": text}
         # A result can only be text in this API, so its other parts become user content.
         parts.extend(part for part in shown if part["type"] != "text")
     if len(parts) == 1 and parts[0]["type"] == "text":
@@ -266,7 +274,8 @@ def responses_request(
                 if (kind := str(one.get("type"))).endswith("_call")
             }
         else:
-            some = openai_request("", [message], ())["messages"]
+            own_ids = _LONGEST_RESPONSES_ID
+            some = openai_request("", [message], (), longest_id=own_ids)["messages"]
             items += (item for one in some for item in _items(one, calls))
     request["input"] = items
     if "tools" in chat:

@@ -5,7 +5,11 @@ import pytest
 from refold.application.conversation.loaded import Window, project
 from refold.application.rendering import request_blocks as texts
 from refold.application.rendering.render import Rendered, render
-from refold.application.rendering.request_forms import text_form
+from refold.application.rendering.request_forms import (
+    openai_request,
+    responses_request,
+    text_form,
+)
 from refold.domain.events import Event, MessagePinned
 from refold.domain.frames import SummaryPlace
 from refold.domain.ledger import LedgerLine
@@ -68,3 +72,23 @@ def test_pins_without_a_summary_stand_there_too() -> None:
     made = rendered([*history(user("hello")), pin], "system")
     assert "never on Mondays" in str(made.system)
     assert "never on Mondays" not in str(made.messages)
+
+
+@pytest.mark.parametrize(("api", "longest"), [("chat", 40), ("responses", 64)])
+def test_ids_that_openai_finds_too_long_are_shortened_and_stay_paired(
+    api: str, longest: int
+) -> None:
+    ids = ["a" * longest, "b" * 70, "b" * 71]
+    made = rendered(history(user("hello"), calls(*ids), results(*ids)))
+    if api == "chat":
+        _, answer, *answers = openai_request("", made.messages, ())["messages"]
+        called = [call["id"] for call in answer["tool_calls"]]
+        answered = [one["tool_call_id"] for one in answers]
+    else:
+        _, *items = responses_request("", made.messages, ())["input"]
+        called = [one["call_id"] for one in items if one["type"] == "function_call"]
+        answered = [one["call_id"] for one in items if one["type"] == "function_call_output"]
+    assert called == answered
+    assert called[0] == ids[0]
+    assert len(set(called)) == len(ids)
+    assert max(map(len, called)) == longest
