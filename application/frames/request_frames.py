@@ -358,6 +358,13 @@ class NewestRequests:
         asked_at = state.version if known.version is None else known.version
         return recorded.changed(digests, asked_at)
 
+    def made_at(self, thread_id: str, state: Conversation) -> RequestFrameChanged | None:
+        """Return the event for the frame of the request at this version, or None if no such event is missing."""
+        known = self.threads.get(thread_id)
+        # A frame whose request did not fit was never sent.
+        is_made = known is not None and known.version == state.version
+        return self.change(thread_id, state) if is_made else None
+
     def waiting(self) -> list[str]:
         """Return the conversations whose newest request has no answer yet."""
         with self._lock:

@@ -29,9 +29,9 @@ def load_sent(
     """
     frames, lines = _recorded_later(core, loaded.thread_id, loaded.state.version)
     if not frames:
-        asked = core.asked.change(loaded.thread_id, loaded.state)
         # The newest request of this process, whose frame is recorded with its next event.
-        frames = [asked] if asked is not None and asked.asked_at == loaded.state.version else []
+        asked = core.asked.made_at(loaded.thread_id, loaded.state)
+        frames = [asked] if asked is not None else []
     unrecorded = None if lines else core.asked.lines(loaded.thread_id, loaded.state)
     if unrecorded is not None and unrecorded.asked_at <= loaded.state.version:
         lines = [unrecorded]

@@ -72,3 +72,19 @@ def test_after_a_restart_an_append_begins_what_the_next_request_needs(tmp_path: 
         assert conversation.summaries()
         known = conversation.context(system=large)
         assert known.tokens <= known.budget.trigger
+
+
+def test_a_system_text_that_did_not_fit_is_not_shown_as_sent() -> None:
+    with refold.open(":memory:", window=8_000) as memory:
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "Hello."})
+        conversation.context(system="You are kind.")
+        conversation.append({"role": "assistant", "content": "Hi."})
+        conversation.append({"role": "user", "content": "And now?"})
+        sent = conversation.context(system="You are kind.")
+        conversation.append({"role": "assistant", "content": "Now we begin."})
+        with pytest.raises(refold.ContextWindowExceeded):
+            conversation.context(system="You are long-winded. " * 4_000)
+        assert conversation.context(at=sent.version).system == "You are kind."
+        conversation.append({"role": "user", "content": "Go on."})
+        assert conversation.context(at=sent.version).system == "You are kind."
