@@ -384,6 +384,7 @@ def _performed_event(
         split_at=None,
         generation=0,
         given_in_part=(),
+        earlier=(),  # They may quote what was erased. The leaf is about all messages that are covered.
         block=None,
         model_calls=0,
     )

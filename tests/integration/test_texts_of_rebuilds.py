@@ -39,3 +39,18 @@ def test_a_rebuild_is_the_same_with_kept_texts_and_with_texts_from_the_log(tmp_p
             talk(memory.conversation("chat"), f"Never use port {number}.")
     with opened(tmp_path / "b.db") as memory:
         assert remembered(memory.conversation("chat")) == kept
+
+
+def test_erasing_takes_the_texts_that_a_rebuilt_summary_was_made_of(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.db") as memory:
+        conversation = memory.conversation("chat")
+        for number in range(ROUNDS):
+            said = f"Never use port {number}. My password is Quokka-{number}."
+            if talk(conversation, said).rebuilt:
+                break
+        assert "Quokka-0" in str([*conversation.export("events")])
+        assert conversation.erase(0).complete
+        assert "Quokka-0" not in str([*conversation.export("events")])
+        for number in range(ROUNDS):
+            talk(conversation, f"Never use host {number}.")
+            assert "Quokka-0" not in str(remembered(conversation))
