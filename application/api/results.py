@@ -196,6 +196,8 @@ class Context:
     """Number of ``memory`` blocks at the start of the first message; 0 if they are in the system text."""
     bytes: int = 0
     """Size of the whole request as JSON in bytes; at most slightly overestimated."""
+    images: int = 0
+    """Number of images and documents in the request."""
     compactions: tuple[CompactionResult, ...] = ()
     """Compactions that were run for this context, including failures."""
     originals: Mapping[int, Original] = field(default_factory=dict[int, Original])

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from refold.application.conversation.entries import Preview
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.rendering.render import render
+from refold.application.rendering.shortened_blocks import count_images
 from refold.application.runtime.core import Core
 from refold.domain.compaction.budget import Budget
 from refold.domain.compaction.policy import CompactionPolicy
@@ -20,7 +21,9 @@ from refold.domain.events import (
     ToolContentOffloaded,
     UserContentShortened,
 )
+from refold.domain.messages import Block
 from refold.domain.shortening import (
+    ToolPart,
     choose_condensed,
     choose_fewest,
     choose_offloads,
@@ -59,6 +62,8 @@ class Measured(NamedTuple):
     """Budget as given by the caller."""
     bytes: int = 0
     """Bytes of the whole request as JSON; 0 if it is not rendered because it does not fit."""
+    images: int = 0
+    """Number of images and documents; 0 if it is not rendered."""
 
 
 def measure(core: Core, thread_id: str, budget: Budget) -> Measured:
@@ -71,15 +76,15 @@ def measure_as(core: Core, loaded: LoadedConversation, budget: Budget) -> Measur
     if loaded.is_too_long_to_render(budget):
         return Measured(loaded, loaded.state.tokens + budget.fixed, budget, budget)
     # Rendering adds content that is in no message, such as a note for each call without a result.
-    tokens, weight = core.kept_turns.size(
+    tokens, weight, images = core.kept_turns.size(
         loaded.thread_id, loaded.window, partial(_rendered_size, core, loaded)
     )
     extra = max(0, tokens - loaded.state.tokens)
     size, weight = tokens + budget.fixed, weight + budget.fixed_bytes
-    return Measured(loaded, size, budget.carrying(extra), budget, weight)
+    return Measured(loaded, size, budget.carrying(extra), budget, weight, images)
 
 
-def _rendered_size(core: Core, loaded: LoadedConversation) -> tuple[int, int]:
+def _rendered_size(core: Core, loaded: LoadedConversation) -> tuple[int, int, int]:
     rendered = render(
         loaded.thread_id,
         loaded.window,
@@ -89,7 +94,7 @@ def _rendered_size(core: Core, loaded: LoadedConversation) -> tuple[int, int]:
         recalled=core.recalled.find(core.log, loaded),
         kept=core.kept_turns.measuring(),
     )
-    return rendered.tokens, rendered.bytes
+    return rendered.tokens, rendered.bytes, rendered.images
 
 
 CLEARED = Preview(0, 0, 0, "hard-clear")
@@ -266,42 +271,71 @@ WORTH_IT = 2_000
 """Minimum bytes of a part that is worth shortening."""
 
 
+class _Weight(NamedTuple):
+    """A size of a request in another unit than tokens, with its limit."""
+
+    now: int
+    limit: int
+    worth: int
+    """Minimum saving of a part that is worth shortening."""
+    of_block: Callable[[Block], int]
+
+    @property
+    def is_heavy(self) -> bool:
+        """True if the request has more than allowed."""
+        return self.now > self.limit
+
+
+def _weights(now: Measured) -> tuple[_Weight, _Weight]:
+    limits = now.plain
+    return (
+        _Weight(now.bytes, limits.byte_limit, WORTH_IT, byte_size),
+        _Weight(now.images, limits.image_limit, 1, count_images),
+    )
+
+
 def is_heavy(now: Measured) -> bool:
-    """Return whether the request has more bytes than allowed."""
-    return now.bytes > now.plain.byte_limit
+    """Return whether the request has more bytes, or more images and documents, than allowed."""
+    return any(weight.is_heavy for weight in _weights(now))
 
 
 def lighten(core: Core, thread_id: str, budget: Budget) -> Shortened:
-    """Reduce the bytes of a request that has too many, to half the limit.
+    """Reduce the bytes, or the images and documents, of a request that has too many, to half the limit.
 
     So the next messages do not exceed the limit again. Oldest content goes first. Content that the model
     has not answered yet stays, unless the request cannot be sent with it.
     """
-    return record(core, thread_id, partial(_lighten, core, budget))
+    done = record(core, thread_id, partial(_lighten, core, budget))
+    # With too many of both, the images are counted again without those that took the bytes.
+    return done.plus(record(core, thread_id, partial(_lighten, core, budget)))
 
 
 def _lighten(core: Core, budget: Budget, loaded: LoadedConversation) -> Decision:
     now = measure_as(core, loaded, budget)
-    if now.bytes <= budget.byte_limit:
+    weight = next((one for one in _weights(now) if one.is_heavy), None)
+    if weight is None:
         return Decision()
     preview = large_preview(core.settings.policy)
-    found = tool_parts(core, loaded, preview, sides=TOOLS | SAID, size=byte_size)
-    parts = [p for p in found if p.freed >= WORTH_IT and (p.side in TOOLS or p.blind)]
+    found = tool_parts(core, loaded, preview, sides=TOOLS | SAID, size=weight.of_block)
+    parts = [p for p in found if p.freed >= weight.worth and (p.side in TOOLS or p.blind)]
     fresh = first_unread(loaded.state)
-    older = choose_fewest(
-        [p for p in parts if p.position < fresh], now.bytes - budget.byte_limit // 2
-    )
-    missing = now.bytes - sum(p.freed for p in older) - budget.byte_limit
+    older = choose_fewest([p for p in parts if p.position < fresh], weight.now - weight.limit // 2)
+    missing = weight.now - sum(p.freed for p in older) - weight.limit
     newer = choose_fewest([p for p in parts if p.position >= fresh], missing)
-    chosen = (*older, *newer)
+    return Decision(tuple(_shown_as(core, loaded, (*older, *newer), preview)))
+
+
+def _shown_as(
+    core: Core, loaded: LoadedConversation, chosen: Sequence[ToolPart], preview: Preview
+) -> Iterator[Event]:
+    """Yield the events that show tool content as previews, and what the user showed as markers."""
     tools = [p for p in chosen if p.side in TOOLS]
-    events: list[Event] = []
     if tools:
         shown = name_tool_parts(decide_parts(core, loaded, tools, preview))
-        events += offload_parts(shown, head=preview.head, tail=preview.tail)
+        events = offload_parts(shown, head=preview.head, tail=preview.tail)
+        loaded = loaded.after(events)
+        yield from events
     said = [p for p in chosen if p.side not in TOOLS]
     if said:
-        now_shown = loaded.after(events) if events else loaded
-        users = name_user_parts(decide_parts(core, now_shown, said, preview))
-        events.append(build_in_order(UserContentShortened, parts=users, head=0, tail=0))
-    return Decision(tuple(events))
+        users = name_user_parts(decide_parts(core, loaded, said, preview))
+        yield build_in_order(UserContentShortened, parts=users, head=0, tail=0)

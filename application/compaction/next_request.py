@@ -48,7 +48,7 @@ class CurrentContext(NamedTuple):
     def fits(self) -> bool:
         """True if the request can be sent as it is."""
         budget = self.context.budget
-        return self.context.tokens <= budget.limit and self.context.bytes <= budget.byte_limit
+        return self.context.tokens <= budget.limit and not _is_heavy(self.context)
 
     @property
     def overhead(self) -> int:
@@ -64,6 +64,12 @@ class CurrentContext(NamedTuple):
         return check_fits(self.loaded, self.context, self.may_shorten)
 
 
+def _is_heavy(context: Context) -> bool:
+    """Return whether a request has more bytes, or more images and documents, than allowed."""
+    budget = context.budget
+    return context.bytes > budget.byte_limit or context.images > budget.image_limit
+
+
 def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContext:
     """Return the context of the newest version, and whether a compaction is due before it is sent."""
     core = core.for_model(extras.model)
@@ -76,7 +82,7 @@ def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContex
     is_measured = _question_of(loaded) is not None
     version = stored.state.version
     context = present_request(core, loaded, budget, extras, version, is_measured=is_measured)
-    due = is_due(core, loaded, budget, context.tokens) or context.bytes > budget.byte_limit
+    due = is_due(core, loaded, budget, context.tokens) or _is_heavy(context)
     due = due or notes_are_due(core, loaded.state, budget, context.tokens)
     if not due:
         without = context
@@ -240,6 +246,7 @@ def _render(
         memory=rendered.memory,
         opening=rendered.opening,
         bytes=rendered.bytes + budget.fixed_bytes,
+        images=rendered.images,
         originals=rendered.originals,
         is_whole=rendered.is_whole,
     )

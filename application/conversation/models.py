@@ -21,6 +21,11 @@ class ModelRules(NamedTuple):
     The newest models do; an unknown model is assumed to do so.
     """
 
+    @property
+    def images(self) -> int:
+        """Most images and documents of a request, as the Messages API counts them."""
+        return 600 if self.window > DEFAULT.window else 100
+
 
 DEFAULT = ModelRules(window=200_000)
 _LARGE_UNBOUND = ModelRules(window=1_000_000, signed_summaries=True, binds_thinking=False)

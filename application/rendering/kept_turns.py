@@ -15,8 +15,8 @@ from .shortened_blocks import shorten_block
 from .turn_builder import TurnBuilder
 
 Value = TypeVar("Value")
-Size = tuple[int, int]
-"""Tokens of a request, and an upper bound of its bytes."""
+Size = tuple[int, int, int]
+"""Tokens of a request, an upper bound of its bytes, and the number of its images and documents."""
 MOST = 32
 """Number of conversations whose turns are kept."""
 
@@ -175,7 +175,7 @@ def resize(thread_id: str, size: Size, was: Window, now: Window) -> Size | None:
                 left.discard(key)
                 weight += _bytes_of(block, after.get(key), address)
                 weight -= _bytes_of(block, before.get(key), address)
-    return None if left else (size[0] + _freed(before) - _freed(after), weight)
+    return None if left else (size[0] + _freed(before) - _freed(after), weight, size[2])
 
 
 def _have_same_texts(was: Window, now: Window) -> bool:

@@ -242,6 +242,8 @@ class Rendered(NamedTuple):
     originals: Mapping[int, Original] = MappingProxyType({})
     """Foreign forms of what is shown whole, by its index in ``messages``: of answers, and of items of OpenAI's."""
     is_whole: bool = False
+    images: int = 0
+    """Number of images and documents."""
 
 
 def render(
@@ -278,8 +280,7 @@ def render(
     messages = builder.finish()
     tokens = sum(e.tokens for e in preamble) + memory.tokens + builder.said_tokens
     tokens -= sum(p.tokens_freed for p in window.previews.values())
-    tokens += quoted.tokens if quoted is not None else 0
-    tokens += sum(window.recalled[at].tokens for at in lines)
+    tokens += sum(window.recalled[at].tokens for at in lines) + (quoted.tokens if quoted else 0)
     return Rendered(
         _join_system(system, [t for t in own if t.strip()]),
         messages,
@@ -289,6 +290,7 @@ def render(
         builder.said_bytes + own_bytes + builder.extra_bytes,
         builder.originals,
         window.is_whole and not builder.hides_thinking,
+        builder.images,
     )
 
 

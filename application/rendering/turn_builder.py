@@ -14,7 +14,7 @@ from refold.domain.value import byte_size, replace
 from . import request_blocks as blocks
 from . import request_blocks as texts
 from .request_blocks import text_block
-from .shortened_blocks import shorten_block
+from .shortened_blocks import count_images, shorten_block
 
 
 class LeftOut:
@@ -53,6 +53,8 @@ class TurnBuilder:
 
     hides_thinking = False
     """True if the thinking of a message is left out because of its position."""
+    images = 0
+    """Number of images and documents."""
 
     def __init__(
         self,
@@ -207,6 +209,7 @@ class TurnBuilder:
 
     def _add_block(self, block: Block) -> None:
         self._end_left_out()
+        self.images += count_images(block)
         self._user_blocks.append(block)
 
     def _is_left_out(self, key: PreviewKey) -> bool:
@@ -236,6 +239,7 @@ class TurnBuilder:
             shown = blocks.tool_result(block, call_id)
             if note := blocks.failure_note(shown):
                 self._measure(note)
+            self.images += count_images(shown)
             self._results.append(shown)
 
     def _take_call(self, logged_id: str) -> str | None:

@@ -367,6 +367,7 @@ class Core:
             ),
             byte_limit=settings.request_bytes,
             fixed_bytes=self._extras_bytes(extras),
+            image_limit=rules_for(model).images,
         )
 
     def layout(self, extras: Extras) -> Layout:

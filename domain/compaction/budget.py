@@ -70,7 +70,7 @@ class InstructionFileSize(Value, frozen=True):
 
 
 class Budget(Value, frozen=True):
-    """Sizes that a request must respect. All are tokens except ``byte_limit`` and ``fixed_bytes``.
+    """Sizes that a request must respect. All are tokens except ``byte_limit``, ``fixed_bytes`` and ``image_limit``.
 
     ``fixed`` is the size of the parts in every request: system text with instruction files, and tools.
     """
@@ -95,6 +95,8 @@ class Budget(Value, frozen=True):
     """Maximum size of a request body in bytes."""
     fixed_bytes: int = 0
     """Bytes of system text and tools."""
+    image_limit: int = 600
+    """Maximum number of images and documents in a request."""
     instruction_files: tuple[InstructionFileSize, ...] = ()
     """All instruction files in the given order, including skipped ones."""
 

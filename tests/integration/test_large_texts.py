@@ -176,6 +176,59 @@ def test_no_request_has_more_bytes_than_may_be_sent(by_tool: bool) -> None:
     assert 3 <= decisions <= 8
 
 
+def screenshots(conversation: refold.ConversationMemory, number: int, *, by_tool: bool) -> None:
+    """Append a small image, as a result or as what the user shows."""
+    shot: dict[str, Any] = {
+        "type": "image",
+        "source": {"type": "url", "url": f"https://example.org/{number}.png"},
+    }
+    if not by_tool:
+        conversation.append({"role": "user", "content": [shot]})
+        return
+    call: dict[str, Any] = {"type": "tool_use", "id": f"c{number}", "name": "shot", "input": {}}
+    result: dict[str, Any] = {
+        "type": "tool_result",
+        "tool_use_id": f"c{number}",
+        "content": [shot],
+    }
+    conversation.append({"role": "assistant", "content": [call]})
+    conversation.append({"role": "user", "content": [result]})
+
+
+@pytest.mark.parametrize("by_tool", [False, True])
+def test_no_request_has_more_images_than_the_api_takes(by_tool: bool) -> None:
+    decisions = 0
+    with refold.open(":memory:", window=5_000_000) as memory:
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "look"})
+        for number in range(160):
+            screenshots(conversation, number, by_tool=by_tool)
+            if number < 97:
+                continue
+            context = conversation.context(model="claude-sonnet-4-5")
+            shown = str(context.messages)
+            assert shown.count("example.org") == context.images <= context.budget.image_limit == 100
+            assert f"/{number}.png" in str(context.messages[-1])
+            assert violations(context.for_anthropic(), model="claude-sonnet-4-5") == []
+            decisions += bool(context.compactions)
+            if not by_tool:
+                conversation.append({"role": "assistant", "content": "ok"})
+        assert "refold://t/" in shown
+    # Half of them make room, so the next images change nothing.
+    assert 1 <= decisions <= 2
+
+
+def test_a_model_that_takes_more_images_gets_them() -> None:
+    with refold.open(":memory:", model="claude-opus-5-5") as memory:
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "look"})
+        for number in range(120):
+            screenshots(conversation, number, by_tool=True)
+        context = conversation.context()
+        assert (context.images, context.budget.image_limit) == (120, 600)
+        assert not context.compactions
+
+
 def test_an_image_that_cannot_be_sent_at_all_is_shown_by_a_marker_or_refused_where_pinned() -> None:
     with refold.open(":memory:", request_bytes=500_000) as memory:
         conversation = memory.conversation("t")

@@ -18,7 +18,7 @@ from refold.application.conversation.entries import (
 )
 from refold.application.conversation.loaded import Window, project
 from refold.application.rendering import kept_turns
-from refold.application.rendering.kept_turns import KeptTurns
+from refold.application.rendering.kept_turns import KeptTurns, Size
 from refold.application.rendering.render import render
 from refold.application.rendering.turn_builder import TurnBuilder
 from refold.domain.events import Event, SaidPart, UserContentShortened
@@ -178,17 +178,17 @@ def test_a_request_that_is_only_measured_leaves_the_kept_turns_as_they_are(
 def test_the_size_of_a_window_is_measured_once() -> None:
     kept, window, asked = KeptTurns(), window_of(*TALK[:3]), list[int]()
 
-    def measure() -> tuple[int, int]:
+    def measure() -> Size:
         asked.append(1)
-        return len(asked), 0
+        return len(asked), 0, 0
 
-    def size_of(window: Window, thread_id: str = "t") -> tuple[int, int]:
-        return kept.size(thread_id, window, measure)
+    def size_of(window: Window, thread_id: str = "t") -> int:
+        return kept.size(thread_id, window, measure)[0]
 
-    assert [size_of(window), size_of(window), size_of(window, "other")] == [(1, 0), (1, 0), (2, 0)]
-    assert size_of(window_of(*TALK)) == (3, 0)
+    assert [size_of(window), size_of(window), size_of(window, "other")] == [1, 1, 2]
+    assert size_of(window_of(*TALK)) == 3
     kept.forget("t")
-    assert size_of(window) == (4, 0)
+    assert size_of(window) == 4
 
 
 WORK = history(
@@ -217,17 +217,17 @@ PLAIN_PARTS: list[PreviewKey] = [
 ]
 
 
-def sizes_of(kept: KeptTurns, window: Window) -> tuple[tuple[int, int], int]:
+def sizes_of(kept: KeptTurns, window: Window) -> tuple[Size, int]:
     """Return the size of a request, and how often all of it was rendered for that."""
     rendered = list[int]()
 
-    def measure() -> tuple[int, int]:
+    def measure() -> Size:
         rendered.append(1)
         shown = render("t", window, None, COUNT)
-        return shown.tokens, shown.bytes
+        return shown.tokens, shown.bytes, shown.images
 
-    size = kept.size("t", window, measure)
-    assert size == render("t", window, None, COUNT)[2:6:3]
+    size, whole = kept.size("t", window, measure), render("t", window, None, COUNT)
+    assert size == (whole.tokens, whole.bytes, whole.images)
     return size, len(rendered)
 
 
