@@ -208,6 +208,12 @@ class ThreadLog:
         stream, loaded = self._newest(thread_id, self._log.load)
         return {} if loaded.state.erased else self._log.versions_of_keys(stream, keys)
 
+    def versions_of(
+        self, thread_id: str, kinds: Collection[type[Event]], after: int
+    ) -> Sequence[int]:
+        """Return the versions after ``after`` whose events are of these kinds."""
+        return self._log.versions_of(self.stream_of(thread_id), kinds, after)
+
     def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
         """Return events by version, from ``first`` to ``last``."""
         with self._reporting_damage():

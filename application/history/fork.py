@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.parsing import read_thread_id
 from refold.application.erasure.erasing_plan import erased_message, rebuild_notes
-from refold.application.erasure.lineage import read_events
 from refold.application.erasure.rebuilt_summary import rebuild_summary
 from refold.application.errors import LogDamaged
 from refold.application.rendering.render import memories_size, memories_text
@@ -23,6 +22,8 @@ from refold.domain.notes import MemoriesChosen, NotesFlushed, Rewritten
 from refold.domain.value import replace
 
 from .moments import At, load_at
+
+E = TypeVar("E", bound=Event)
 
 
 class _LaterErasures(NamedTuple):
@@ -82,12 +83,11 @@ def _quotations(
     core: Core, then: LoadedConversation, state: Conversation
 ) -> tuple[MemoriesChosen, ...]:
     """Record memory choices that were withdrawn because other conversations erased messages."""
-    version, newest = then.state.version, core.log.load(then.thread_id).state.version
+    version = then.state.version
     rewritten = {
         one.version: one
-        for logged in read_events(core, then.thread_id, version + 1, newest)
-        if isinstance(logged.event, MemoriesChosen)
-        for one in logged.event.rewritten
+        for event in _events_after(core, then, version, MemoriesChosen)
+        for one in event.rewritten
         if one.version <= version
     }
     if not rewritten:
@@ -118,13 +118,10 @@ def _notes(
 
 
 def _find_later_erasures(core: Core, then: LoadedConversation) -> _LaterErasures:
-    version, newest = then.state.version, core.log.load(then.thread_id).state.version
+    version = then.state.version
     messages: dict[int, MessageErased] = {}
     rewritten: dict[int, tuple[Rewritten, int]] = {}
-    for logged in read_events(core, then.thread_id, version + 1, newest):
-        event = logged.event
-        if not isinstance(event, MessageErased):
-            continue
+    for event in _events_after(core, then, version, MessageErased):
         if event.position < then.state.length:
             messages[event.position] = event
         # If an event lost content twice, the newest form is the one in the log.
@@ -157,8 +154,23 @@ def _assign_rewrites(
 
 
 def _find_erasure(core: Core, then: LoadedConversation) -> MessageErased | None:
-    events = (logged.event for logged in read_events(core, then.thread_id, 1, then.state.version))
-    return next((event for event in events if isinstance(event, MessageErased)), None)
+    """Return the first erasure that the copied version has, or None."""
+    found = core.log.versions_of(then.thread_id, (MessageErased,), 0)
+    first = [version for version in found[:1] if version <= then.state.version]
+    return next(_events_at(core, then, first, MessageErased), None)
+
+
+def _events_after(core: Core, then: LoadedConversation, version: int, kind: type[E]) -> Iterator[E]:
+    """Yield the events of a kind after a version. No other events are read."""
+    return _events_at(core, then, core.log.versions_of(then.thread_id, (kind,), version), kind)
+
+
+def _events_at(
+    core: Core, then: LoadedConversation, versions: Sequence[int], kind: type[E]
+) -> Iterator[E]:
+    for logged in core.log.read_at(then.thread_id, versions) if versions else ():
+        if isinstance(logged.event, kind):
+            yield logged.event
 
 
 def fork(core: Core, thread_id: str, at: At | None, into: str | None) -> str:

@@ -208,6 +208,12 @@ class ConversationLog(Protocol):
         """Return the versions of idempotency keys that are stored already."""
         ...
 
+    def versions_of(
+        self, thread_id: str, kinds: Collection[type[Event]], after: int
+    ) -> Sequence[int]:
+        """Return the versions after ``after`` whose events are of these kinds, in order. No event is read."""
+        ...
+
     def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
         """Return the events of a conversation from version ``first`` to ``last``, both included."""
         ...

@@ -246,7 +246,7 @@ MOST_WRITTEN = 4
 _read: Counter[type] = Counter()
 _written: Counter[type] = Counter()
 MESSAGE_APPENDED = "message_appended"
-_NAME_OF = {cls: name for name, cls in NAMES.items()}
+NAME_OF = {cls: name for name, cls in NAMES.items()}
 
 
 class CodecError(ValueError):
@@ -267,7 +267,7 @@ def prepare() -> None:
 
 def encode(event: events.Event | Conversation) -> tuple[str, int, bytes]:
     """Return the stored name, shape and payload of an event or a snapshot."""
-    name = SNAPSHOT if isinstance(event, Conversation) else _NAME_OF[type(event)]
+    name = SNAPSHOT if isinstance(event, Conversation) else NAME_OF[type(event)]
     # Defaults may change and old events must keep their meaning, so all fields are stored. The
     # defaults of a message mean "nothing" and never change; leaving them out saves space, because a
     # log consists mostly of messages.

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from eventsourcing.sqlite import SQLiteCursor
 
@@ -35,6 +35,14 @@ _AT_ONCE = 500
 Cursor = SQLiteCursor | sqlite3.Cursor
 Key = tuple[str, str, int]
 """A row of the index: conversation, key and version."""
+
+
+class StoredKeys(Protocol):
+    """The idempotency keys of a log."""
+
+    def versions(self, stream: str, keys: Sequence[str]) -> Mapping[str, int]:
+        """Map those of these keys that are stored to the versions of their messages."""
+        ...
 
 
 class Found(NamedTuple):

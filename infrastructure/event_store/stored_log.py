@@ -30,6 +30,7 @@ from refold.infrastructure.sqlite.sqlite_failures import look_twice
 
 from .conversation_loader import RememberedStreams, Stream, StreamLoader, is_due
 from .envelope import EventMapper, link_of
+from .message_keys import StoredKeys
 from .recorder import Head, Row, SealedRows, seal_rows, stamp_of
 from .snapshots import SnapshotStore, state_after_erasing
 from .stream_reads import Read, StreamReader, read_complete, scan_events
@@ -48,14 +49,6 @@ class Appended(NamedTuple):
     head: Head
     number: int | None
     """Log position of the last event, or None if it is not known."""
-
-
-class StoredKeys(Protocol):
-    """The idempotency keys of a log."""
-
-    def versions(self, stream: str, keys: Sequence[str]) -> Mapping[str, int]:
-        """Map those of these keys that are stored to the versions of their messages."""
-        ...
 
 
 class Eraser(Protocol):
@@ -323,6 +316,13 @@ class StoredLog(ABC):
         """Return the newest version that was logged at or before a moment."""
         with self._guard():
             return self._parts.copier.version_at(thread_id, moment)
+
+    def versions_of(
+        self, thread_id: str, kinds: Collection[type[Event]], after: int
+    ) -> Sequence[int]:
+        """Return the versions after ``after`` whose events are of these kinds."""
+        with self._guard():
+            return self._parts.copier.versions_of(thread_id, kinds, after)
 
     def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
         """Map those of these keys that are stored to the versions of their messages."""

@@ -1,6 +1,6 @@
-"""Copy streams of events, list the copies, and find versions by time."""
+"""Copy streams of events, list the copies, and find versions by time and by kind."""
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -14,7 +14,7 @@ from refold.domain.events import ConversationForked, Event, MessageErased
 from refold.domain.notes import MemoriesChosen
 from refold.infrastructure.sqlite.sqlite_failures import retry
 
-from .codec import CodecError
+from .codec import NAME_OF, CodecError
 from .envelope import (
     LONGEST_FRAME,
     EnvelopeError,
@@ -72,7 +72,7 @@ class CopyingRows(Protocol):
 
 
 class CopyRows(Protocol):
-    """The part of a store that copies streams, lists the copies, and finds versions by time."""
+    """The part of a store that copies streams, lists the copies, and finds versions by time and by kind."""
 
     def begin(self, into: str) -> AbstractContextManager[CopyingRows]:
         """Begin a transaction that creates the stream ``into``.
@@ -92,6 +92,10 @@ class CopyRows(Protocol):
 
     def version_at(self, thread_id: str, moment: datetime) -> int:
         """Return the newest version that was logged at or before ``moment``; 0 if there was none."""
+        ...
+
+    def versions_of(self, stream: str, names: Sequence[str], after: int) -> Sequence[int]:
+        """Return the versions after ``after`` whose events have one of these names, in order."""
         ...
 
 
@@ -210,6 +214,12 @@ class StreamCopier:
         """Return the newest version that was logged at or before ``moment``; 0 if there was none."""
         return self._rows.version_at(thread_id, moment)
 
+    def versions_of(
+        self, stream: str, kinds: Collection[type[Event]], after: int
+    ) -> Sequence[int]:
+        """Return the versions after ``after`` whose events are of these kinds, in order."""
+        return self._rows.versions_of(stream, sorted(NAME_OF[kind] for kind in kinds), after)
+
 
 def _rewrite(events: Iterable[Event]) -> frozenset[int]:
     erased = (event for event in events if isinstance(event, MessageErased | MemoriesChosen))
@@ -279,6 +289,17 @@ class SQLiteCopyRows:
             )
             row = c.fetchone()
         return int(row[0]) if row else 0
+
+    def versions_of(self, stream: str, names: Sequence[str], after: int) -> Sequence[int]:
+        """Return the versions after ``after`` whose events have one of these names, in order."""
+        with self._recorder.datastore.transaction(commit=False) as c:
+            c.execute(
+                "SELECT originator_version FROM stored_events "
+                "WHERE originator_id=? AND originator_version>? "
+                f"AND topic IN ({','.join('?' * len(names))}) ORDER BY originator_version",
+                (stream, after, *names),
+            )
+            return [row[0] for row in c.fetchall()]
 
 
 class SQLiteCopyingRows:

@@ -72,6 +72,16 @@ class PostgresCopyRows:
         )
         return int(found[0][0]) if found else 0
 
+    def versions_of(self, stream: str, names: Sequence[str], after: int) -> Sequence[int]:
+        """Return the versions after ``after`` whose events have one of these names, in order."""
+        found = self._store.rows(
+            "SELECT originator_version FROM {stored_events} "
+            "WHERE originator_id = %s AND originator_version > %s AND topic = ANY(%s::text[]) "
+            "ORDER BY originator_version",
+            (to_text(stream), after, list(names)),
+        )
+        return [row[0] for row in found]
+
     def snapshots(self, source: str, version: int) -> Iterable[int]:
         """Return the versions of the snapshots of a stream up to a version."""
         found = self._store.rows(

@@ -137,6 +137,12 @@ class MemoryLog:
         del moment
         return len(self.streams.get(thread_id, []))
 
+    def versions_of(
+        self, thread_id: str, kinds: Collection[type[Event]], after: int
+    ) -> Sequence[int]:
+        events = enumerate(self.streams.get(thread_id, []), 1)
+        return [version for version, e in events if version > after and type(e) in kinds]
+
     def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
         stored = [
             (event.key, version)
