@@ -187,7 +187,8 @@ def iter_messages(
     end = core.views.messages(thread_id, last - 1, last)
     newest = end[0].version if end else state.version  # It may have been erased in the meantime.
     pages = core.log.pages(thread_id, begin[0].version, newest)
-    summary = _active(core, thread_id)
+    active = state.summary
+    summary = None if active is None else core.views.summary(thread_id, active.summary_id)
     mark = None if summary is None else _mark(summary)
     return (
         _stored_message(logged, event, summary, mark)
@@ -217,10 +218,6 @@ def _stored_message(
         erased=logged.erased,
         original=event.whole_original,
     )
-
-
-def _active(core: Core, thread_id: str) -> SummaryRow | None:
-    return next((row for row in core.views.summaries(thread_id) if row.is_active), None)
 
 
 def _mark(row: SummaryRow) -> CompactionMark:

@@ -337,6 +337,10 @@ class ReadModels(Protocol):
         """Return all summaries ever made, oldest first."""
         ...
 
+    def summary(self, thread_id: str, summary_id: str) -> SummaryRow | None:
+        """Return one summary, or None. The others are not read."""
+        ...
+
     def compactions(self, thread_id: str) -> Sequence[CompactionRow]:
         """Return all compaction attempts, oldest first."""
         ...

@@ -101,6 +101,11 @@ class ThreadViews:
         """Return the summaries of a conversation."""
         return _address_rows(self._views.summaries(self._log.stream_of(thread_id)))
 
+    def summary(self, thread_id: str, summary_id: str) -> SummaryRow | None:
+        """Return one summary of a conversation, or None."""
+        row = self._views.summary(self._log.stream_of(thread_id), summary_id)
+        return None if row is None else _address_rows([row])[0]
+
     def compactions(self, thread_id: str) -> Sequence[CompactionRow]:
         """Return the compaction attempts of a conversation."""
         return _address_rows(self._views.compactions(self._log.stream_of(thread_id)))

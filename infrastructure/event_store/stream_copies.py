@@ -214,9 +214,7 @@ class StreamCopier:
         """Return the newest version that was logged at or before ``moment``; 0 if there was none."""
         return self._rows.version_at(thread_id, moment)
 
-    def versions_of(
-        self, stream: str, kinds: Collection[type[Event]], after: int
-    ) -> Sequence[int]:
+    def versions_of(self, stream: str, kinds: Collection[type[Event]], after: int) -> Sequence[int]:
         """Return the versions after ``after`` whose events are of these kinds, in order."""
         return self._rows.versions_of(stream, sorted(NAME_OF[kind] for kind in kinds), after)
 

@@ -200,6 +200,10 @@ class FollowedViews(Generic[AnyFollowed]):
         """Return all summaries of a conversation, oldest first."""
         return self.followed.answer(lambda db: answers.all_summaries(db, thread_id))
 
+    def summary(self, thread_id: str, summary_id: str) -> SummaryRow | None:
+        """Return one summary, or None."""
+        return self.followed.answer(lambda db: answers.one_summary(db, thread_id, summary_id))
+
     def compactions(self, thread_id: str) -> Sequence[CompactionRow]:
         """Return all compaction attempts of a conversation, in the order of the log."""
         return self.followed.answer(lambda db: answers.all_compactions(db, thread_id))

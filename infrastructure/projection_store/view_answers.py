@@ -229,6 +229,15 @@ def all_summaries(db: Tables, thread_id: str) -> Sequence[SummaryRow]:
     return sorted(found, key=lambda row: row.version)
 
 
+def one_summary(db: Tables, thread_id: str, summary_id: str) -> SummaryRow | None:
+    """Return one summary of a conversation, or None. If it is not there, all are read to prove that none is lost."""
+    condition = "thread_id = ? AND summary_id = ?"
+    rows = _rows(db, SUMMARIES, condition, storable(thread_id), storable(summary_id))
+    found = [from_stored(SummaryRow, fields) for fields in _fields(SUMMARIES, rows)]
+    known = found or all_summaries(db, thread_id)
+    return next((row for row in known if row.summary_id == summary_id), None)
+
+
 def all_compactions(db: Tables, thread_id: str) -> Sequence[CompactionRow]:
     """Return all compaction attempts of a conversation, in the order of the log."""
     return [

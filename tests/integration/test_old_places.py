@@ -1,5 +1,6 @@
 """What is asked about one old place of a long conversation reads that place, and not all that came after it."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ FEW = 10 * EARLY
 
 
 def said(number: int) -> dict[str, Any]:
-    return {"role": "assistant" if number % 2 else "user", "content": f"Part {number} is checked."}
+    words = f"Part {number} is checked, and nothing of it has to be done again. " * 20
+    return {"role": "assistant" if number % 2 else "user", "content": words}
 
 
 @pytest.fixture
@@ -41,3 +43,23 @@ def test_a_copy_of_an_early_version_reads_that_version_alone(
     assert counts["events"] + counts["messages"] <= FEW
     assert [one.position for one in copy.messages() if one.erased] == [2]
     assert memory.verify().ok
+
+
+def test_one_message_is_read_alike_after_few_and_after_many_compactions(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation = memory.conversation("t")
+    counts, found = counted_reads(monkeypatch), list[Counter[str]]()
+    for number in range(1, 13):
+        conversation.append([said(n) for n in range(EARLY)], recorded=True)
+        assert conversation.compact(all=True, keep_last=2).outcome == "performed"
+        conversation.read(0)
+        if number in (3, 12):
+            counts.clear()
+            summary_id = conversation.read(0).summary_id
+            conversation.messages(1, 4)
+            conversation.read_part(2)
+            conversation.pin(number)
+            found.append(counts.copy())
+            assert summary_id == conversation.summaries()[-1].summary_id
+    assert found[0] == found[1]

@@ -291,6 +291,10 @@ class MessageViews:
         del thread_id
         return ()
 
+    def summary(self, thread_id: str, summary_id: str) -> SummaryRow | None:
+        rows = self.summaries(thread_id)
+        return next((row for row in rows if row.summary_id == summary_id), None)
+
     def compactions(self, thread_id: str) -> Sequence[CompactionRow]:
         del thread_id
         return ()
