@@ -33,7 +33,7 @@ from .erasing_plan import (
     withdraw_choices,
 )
 from .erasure_report import ErasureReport, Place, Removed
-from .lineage import Lineage, copies, descendants, trace
+from .lineage import Lineage, copies, descendants, trace, versions_at
 from .rebuilt_summary import SummaryRebuild, rebuild_summary
 
 Where = int | str | Sequence[int | str]
@@ -124,8 +124,7 @@ def shared_with(core: Core, thread_id: str, where: Where | None = None) -> tuple
         return tuple(sorted(_positions_in_forks(core, core.log.load(thread_id).present())))
     positions = _positions(core, thread_id, where)
     loaded = core.log.load(thread_id)
-    reached = _positions_in_copies(core, _Erasing(core, ""), loaded, positions)
-    return tuple(sorted(reached.keys() - {thread_id}))
+    return tuple(_in_copies(core, thread_id, versions_at(core, loaded, positions)))
 
 
 def finish(core: Core) -> bool:
@@ -230,9 +229,13 @@ def _positions_in_copies(
     """Return the positions of the messages in every conversation that has them, first in ``loaded``."""
     known = erasing.trace_messages(loaded, positions)
     versions = {p: logged.version for p, (logged, _) in known.messages.items()}
-    others = copies(core, loaded.thread_id, versions)
-    there = {t: others[t] for t in sorted(others) if not core.log.load(t).state.erased}
-    return {loaded.thread_id: positions, **there}
+    return {loaded.thread_id: positions, **_in_copies(core, loaded.thread_id, versions)}
+
+
+def _in_copies(core: Core, thread_id: str, versions: Mapping[int, int]) -> Positions:
+    """Return the positions of messages in the other conversations that have them, given their versions by position."""
+    others = copies(core, thread_id, versions)
+    return {t: others[t] for t in sorted(others) if not core.log.load(t).state.erased}
 
 
 def _positions_in_forks(core: Core, loaded: LoadedConversation) -> Positions:

@@ -94,15 +94,12 @@ def trace(core: Core, loaded: LoadedConversation, known: Lineage) -> Lineage:
     Only decisions and the requested messages are read, so the cost does not depend on the number of
     other messages.
     """
-    thread_id, version = loaded.thread_id, loaded.state.version
-    places = StreamPlaces(partial(core.log.read, thread_id), version, loaded.state.length)
+    places = _places(core, loaded)
     messages, decisions = dict(known.messages), list(known.decisions)
     erased = set(known.erased)
-    for first, stop in _runs(known.positions - messages.keys()):
-        for logged in places.messages(first, stop):
-            if isinstance(logged.event, MessageAppended) and logged.event.position >= first:
-                messages[logged.event.position] = logged, logged.event
-                erased.update({logged.event.position} if logged.erased else ())
+    for logged, said in _said(places, known.positions - messages.keys()):
+        messages[said.position] = logged, said
+        erased.update({said.position} if logged.erased else ())
     for logged in places.decisions_after(known.version):
         event = logged.event
         if isinstance(event, MessageErased):
@@ -110,11 +107,32 @@ def trace(core: Core, loaded: LoadedConversation, known: Lineage) -> Lineage:
         else:  # Which of them lose content is decided by ``is_made_from`` and ``is_quoting``.
             decisions.append((logged.version, event))
     return known._replace(
-        version=version,
+        version=loaded.state.version,
         messages=messages,
         erased=frozenset(erased),
         decisions=tuple(decisions),
     )
+
+
+def versions_at(
+    core: Core, loaded: LoadedConversation, positions: Iterable[int]
+) -> Mapping[int, int]:
+    """Return the versions of the messages at these positions, by position. No decision is looked for."""
+    return {
+        said.position: logged.version for logged, said in _said(_places(core, loaded), positions)
+    }
+
+
+def _places(core: Core, loaded: LoadedConversation) -> StreamPlaces:
+    read = partial(core.log.read, loaded.thread_id)
+    return StreamPlaces(read, loaded.state.version, loaded.state.length)
+
+
+def _said(places: StreamPlaces, positions: Iterable[int]) -> Iterator[Said]:
+    for first, stop in _runs(positions):
+        for logged in places.messages(first, stop):
+            if isinstance(logged.event, MessageAppended) and logged.event.position >= first:
+                yield logged, logged.event
 
 
 def _runs(positions: Iterable[int]) -> Iterator[tuple[int, int]]:

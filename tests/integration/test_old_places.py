@@ -9,7 +9,7 @@ import pytest
 
 import refold
 from refold.application.api.memory import Memory
-from tests.support.counted_reads import counted_reads
+from tests.support.counted_reads import counted_reads, decoded_events
 
 EARLY = 10
 LATER = 600
@@ -63,3 +63,17 @@ def test_one_message_is_read_alike_after_few_and_after_many_compactions(
             found.append(counts.copy())
             assert summary_id == conversation.summaries()[-1].summary_id
     assert found[0] == found[1]
+
+
+def test_what_shares_a_message_is_told_without_reading_the_decisions(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation = memory.conversation("t")
+    for _ in range(24):
+        conversation.append([said(n) for n in range(EARLY)], recorded=True)
+        assert conversation.compact(all=True, keep_last=2).outcome == "performed"
+    conversation.fork(position=5, thread_id="copy")
+    names = decoded_events(monkeypatch)
+    assert conversation.shared_with([3, 5]) == ("copy",)
+    assert conversation.shared_with(6) == ()
+    assert names.count("compaction_performed") <= 12  # The search for a position may come upon some.
