@@ -1,7 +1,7 @@
 """Find original records of a conversation by id, by range or by text."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from refold.application.conversation.addresses import SCHEME, address_of, position_in
@@ -321,19 +321,33 @@ def _positions(
 ) -> tuple[set[int], tuple[str, ...]]:
     """Return the positions of messages with these ids, and the ids that no message has."""
     given = [str(one).strip() for one in ids]
-    length, wanted = loaded.state.length, set(given)
-    rows = message_rows(core, loaded.thread_id, range(length))
-    known = {row.message_id: row.position for row in rows if row.message_id in wanted}
+    length = loaded.state.length
+    known = _known_ids(core, loaded, frozenset(given))
     found, missing = set[int](), list[str]()
     for one in given:
         position = known.get(one)
-        if position is None and (one.startswith(SCHEME) or one.isdecimal()):
+        if position is None and _is_place(one):
             position = position_in(loaded.thread_id, one)
         if position is not None and position < length:
             found.add(position)
         else:
             missing.append(one)
     return found, tuple(dict.fromkeys(missing))
+
+
+def _is_place(given: str) -> bool:
+    """Return whether a text is an address or a position, if no message has it as its id."""
+    return given.startswith(SCHEME) or given.isdecimal()
+
+
+def _known_ids(core: Core, loaded: LoadedConversation, ids: frozenset[str]) -> Mapping[str, int]:
+    """Return the positions of messages with these ids. All messages are read to say that none has an id."""
+    rows = core.views.messages_by_id(loaded.thread_id, ids)
+    known = {row.message_id: row.position for row in rows}
+    if all(one in known or _is_place(one) for one in ids):
+        return known
+    every = message_rows(core, loaded.thread_id, range(loaded.state.length))
+    return {row.message_id: row.position for row in every if row.message_id in ids}
 
 
 def _missing_notices(core: Core, thread_id: str, missing: Sequence[str]) -> Iterator[str]:

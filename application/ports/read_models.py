@@ -329,6 +329,10 @@ class ReadModels(Protocol):
         """Return the messages from position ``start`` up to, but not including, ``stop``."""
         ...
 
+    def messages_by_id(self, thread_id: str, ids: Collection[str]) -> Sequence[MessageRow]:
+        """Return the messages of a conversation that have one of these ids, in order. Others are not read."""
+        ...
+
     def newest_message_by(self, thread_id: str, at: str) -> MessageRow | None:
         """Return the newest message written, or else logged, at or before ``at`` (ISO 8601, UTC), or None."""
         ...

@@ -92,6 +92,10 @@ class ThreadViews:
         """Return the messages at positions ``start`` up to but not including ``stop``."""
         return _address_rows(self._views.messages(self._log.stream_of(thread_id), start, stop))
 
+    def messages_by_id(self, thread_id: str, ids: Collection[str]) -> Sequence[MessageRow]:
+        """Return the messages of a conversation that have one of these ids, in order."""
+        return _address_rows(self._views.messages_by_id(self._log.stream_of(thread_id), ids))
+
     def newest_message_by(self, thread_id: str, at: str) -> MessageRow | None:
         """Return the newest message that was written by a time, or None."""
         row = self._views.newest_message_by(self._log.stream_of(thread_id), at)

@@ -192,6 +192,10 @@ class FollowedViews(Generic[AnyFollowed]):
         """Return the messages in a range of positions."""
         return self.followed.answer(lambda db: answers.some_messages(db, thread_id, start, stop))
 
+    def messages_by_id(self, thread_id: str, ids: Collection[str]) -> Sequence[MessageRow]:
+        """Return the messages of a conversation that have one of these ids, in order."""
+        return self.followed.answer(lambda db: answers.messages_by_id(db, thread_id, ids))
+
     def newest_message_by(self, thread_id: str, at: str) -> MessageRow | None:
         """Return the newest message at or before a time, or None."""
         return self.followed.answer(lambda db: answers.newest_message_by(db, thread_id, at))

@@ -1,6 +1,6 @@
 """Queries of the read models. Every row that is read is checked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -211,6 +211,19 @@ def some_messages(db: Tables, thread_id: str, start: int, stop: int) -> Sequence
             f"and not {expected}"
         )
     return [from_stored(MessageRow, fields) for fields in _fields(MESSAGES, rows)]
+
+
+def messages_by_id(db: Tables, thread_id: str, ids: Collection[str]) -> Sequence[MessageRow]:
+    """Return the messages of a conversation that have one of these ids, in order."""
+    found: list[MessageRow] = []
+    wanted = [storable(one) for one in sorted(ids)]
+    for begin in range(0, len(wanted), PAGE):
+        some = wanted[begin : begin + PAGE]
+        # As an expression, the conversation leaves the index of ids as the only one to use.
+        condition = f"message_id IN ({','.join('?' * len(some))}) AND thread_id || '' = ?"
+        rows = _rows(db, MESSAGES, condition, *some, storable(thread_id))
+        found += [from_stored(MessageRow, fields) for fields in _fields(MESSAGES, rows)]
+    return sorted(found, key=lambda row: row.position)
 
 
 def newest_message_by(db: Tables, thread_id: str, at: str) -> MessageRow | None:

@@ -76,4 +76,23 @@ def test_what_shares_a_message_is_told_without_reading_the_decisions(
     names = decoded_events(monkeypatch)
     assert conversation.shared_with([3, 5]) == ("copy",)
     assert conversation.shared_with(6) == ()
-    assert names.count("compaction_performed") <= 12  # The search for a position may come upon some.
+    assert (
+        names.count("compaction_performed") <= 12
+    )  # The search for a position may come upon some.
+
+
+def test_records_are_found_by_their_ids_without_reading_the_others(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation = memory.conversation("t")
+    conversation.append([said(n) for n in range(LATER)], recorded=True)
+    message_id = conversation.read(EARLY).message_id
+    conversation.fork(thread_id="copy")
+    memory.conversations()
+    counts = counted_reads(monkeypatch)
+    page = conversation.query(ids=[message_id, "7", 8, "refold://t/9"])
+    assert counts["rows"] <= FEW
+    assert [one.position for one in page.records] == [7, 8, 9, EARLY]
+    assert page.missing == ()
+    unknown = conversation.query(ids=["nobody", message_id])
+    assert ([one.position for one in unknown.records], unknown.missing) == ([EARLY], ("nobody",))

@@ -236,6 +236,10 @@ class MessageViews:
     def __init__(self, log: ConversationLog) -> None:
         self._log = log
 
+    def messages_by_id(self, thread_id: str, ids: Collection[str]) -> Sequence[MessageRow]:
+        rows = self.messages(thread_id, 0, self._log.load(thread_id).state.length)
+        return [row for row in rows if row.message_id in ids]
+
     def messages(self, thread_id: str, start: int, stop: int) -> Sequence[MessageRow]:
         last = self._log.load(thread_id).state.version
         return [

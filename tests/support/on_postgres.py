@@ -31,6 +31,7 @@ ON_BOTH = frozenset(
         "test_expanding.py",
         "test_forks.py",
         "test_growing_sessions.py",
+        "test_old_places.py",
         "test_log_damage.py",
         "test_log_reading.py",
         "test_log_snapshots.py",
