@@ -332,9 +332,10 @@ class _RecallRun:
             return
         kinds = frozenset[PassageKind](("call", "result"))
         of_tools = Filters(filters.thread_id, kinds=kinds, visible=filters.visible)
-        passages = self._core.recall.index.passages(filters=of_tools)
-        known = sorted({passage.tool for passage in passages if passage.tool})
-        if filters.tools.isdisjoint(known):
+        passages = self._core.recall.index.passages
+        # Only the first passages are read below, and the tool may have been used after them.
+        if not passages(limit=1, filters=of_tools._replace(tools=filters.tools)):
+            known = sorted({one.tool for one in passages(filters=of_tools) if one.tool})
             there = ", ".join(known[:MOST_TOOLS]) or "none"
             yield f"no tool {', '.join(sorted(filters.tools))} was used; there are: {there}"
 

@@ -96,3 +96,23 @@ def test_records_are_found_by_their_ids_without_reading_the_others(
     assert page.missing == ()
     unknown = conversation.query(ids=["nobody", message_id])
     assert ([one.position for one in unknown.records], unknown.missing) == ([EARLY], ("nobody",))
+
+
+def test_a_tool_that_was_used_late_is_not_said_to_be_unused(memory: Memory) -> None:
+    conversation = memory.conversation("t")
+    conversation.append(
+        [one for n in range(LATER) for one in used(n, "read_file")] + used(LATER, "deploy"),
+        recorded=True,
+    )
+    assert conversation.recall("bananas", tools=["deploy"]).notice is None
+    unknown = conversation.recall("bananas", tools=["nonesuch"]).notice
+    assert unknown is not None
+    assert "no tool nonesuch was used" in unknown
+
+
+def used(number: int, tool: str) -> list[dict[str, Any]]:
+    """A call of a tool and its result."""
+    call, result = f"call_{number}", f"Result {number} has apples."
+    made = {"type": "tool_use", "id": call, "name": tool, "input": {"number": number}}
+    answer = {"type": "tool_result", "tool_use_id": call, "content": result}
+    return [{"role": "assistant", "content": [made]}, {"role": "user", "content": [answer]}]
