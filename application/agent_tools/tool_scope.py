@@ -131,6 +131,14 @@ class Reach:
             return rows
         return [row for row in rows if visible.lets_conversation(row.thread_id)]
 
+    def conversation(self, thread_id: str) -> ConversationRow | None:
+        """Return a conversation within reach, or None. The others are not listed."""
+        self.scope.check_owner()
+        row, visible = self.core.views.conversation(thread_id), self.scope.visible()
+        if row is None or row.erased:
+            return None
+        return row if visible is None or visible.lets_conversation(thread_id) else None
+
     def hidden(self, thread: str) -> frozenset[int]:
         """Return the positions of a conversation's messages that are out of reach."""
         return self.scope.hidden(thread)

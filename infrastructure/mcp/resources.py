@@ -163,7 +163,7 @@ class Resources:
         raise UnknownResource(uri)
 
     def _row(self, thread_id: str) -> ConversationRow | None:
-        return next((row for row in self.rows() if row.thread_id == thread_id), None)
+        return self.reach.conversation(thread_id)
 
     def _summaries(self, thread_id: str) -> Sequence[SummaryRow]:
         return self.memory.conversation(thread_id).summaries()

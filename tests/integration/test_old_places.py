@@ -9,6 +9,7 @@ import pytest
 
 import refold
 from refold.application.api.memory import Memory
+from refold.infrastructure.mcp.resources import Resources, UnknownResource, conversation_uri
 from tests.support.counted_reads import counted_reads, decoded_events
 
 EARLY = 10
@@ -108,6 +109,21 @@ def test_a_tool_that_was_used_late_is_not_said_to_be_unused(memory: Memory) -> N
     unknown = conversation.recall("bananas", tools=["nonesuch"]).notice
     assert unknown is not None
     assert "no tool nonesuch was used" in unknown
+
+
+def test_a_resource_is_read_without_listing_all_conversations(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(2 * FEW):
+        memory.conversation(f"t{number}").append(said(0))
+    resources = Resources(memory, memory.tools(scope="all").reach)
+    memory.conversations()
+    counts = counted_reads(monkeypatch)
+    assert resources.read("refold://t7/0").text.startswith("Part 0")
+    assert "t8" in resources.read(conversation_uri("t8")).text
+    assert counts["rows"] <= 10
+    with pytest.raises(UnknownResource):
+        resources.read("refold://nobody/0")
 
 
 def used(number: int, tool: str) -> list[dict[str, Any]]:
