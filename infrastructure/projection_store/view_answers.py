@@ -260,7 +260,7 @@ def all_compactions(db: Tables, thread_id: str) -> Sequence[CompactionRow]:
 
 def seen_topics(db: Tables, thread_id: str) -> Sequence[TopicSeen]:
     """Return the topics of the active summary with the last position of each."""
-    rows = [from_stored(TopicRow, fields) for fields in _rows_of_thread(db, TOPICS, thread_id)]
+    rows = [from_stored(TopicRow, fields) for fields in _topics_of_active(db, thread_id)]
     active = sorted((row for row in rows if row.is_active), key=lambda row: row.rank)
     return [
         TopicSeen(
@@ -273,6 +273,20 @@ def seen_topics(db: Tables, thread_id: str) -> Sequence[TopicSeen]:
         )
         for row in active
     ]
+
+
+def _topics_of_active(db: Tables, thread_id: str) -> Sequence[dict[str, Any]]:
+    """Return the topics of the active summary. The sum over all topics proves that none is lost."""
+    key = storable(thread_id)
+    sums = "SELECT count(*), coalesce(sum(checksum), 0) FROM {topics} WHERE thread_id = ?"
+    found = Total(*map(int, db.execute(sums, (key,)).fetchone()))
+    if found != _expected_total(db, TOPICS, thread_id):
+        raise FoldDamaged(f"conversation {thread_id!r} has {found.rows} topics, not those recorded")
+    query = "SELECT summary_id FROM {summaries} WHERE thread_id = ? AND is_active = 1"
+    active = db.execute(query, (key,)).fetchone()
+    if active is None:
+        return _rows_of_thread(db, TOPICS, thread_id)
+    return _fields(TOPICS, _rows(db, TOPICS, "thread_id = ? AND summary_id = ?", key, active[0]))
 
 
 def _written_at(db: Tables, thread_id: str, position: int) -> str:

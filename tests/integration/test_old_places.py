@@ -126,6 +126,25 @@ def test_a_resource_is_read_without_listing_all_conversations(
         resources.read("refold://nobody/0")
 
 
+def test_topics_are_read_alike_after_few_and_after_many_compactions(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation = memory.conversation("t")
+    counts, found = counted_reads(monkeypatch), list[float]()
+    for number in range(1, 13):
+        words = "The parser reads a token, and the cache of the socket keeps its buffer. " * 20
+        talk = [{**said(n), "content": f"{n} {words}"} for n in range(EARLY)]
+        conversation.append(talk, recorded=True)
+        assert conversation.compact(all=True, keep_last=2).outcome == "performed"
+        if number in (3, 12):
+            memory.conversations()
+            counts.clear()
+            topics = conversation.topics()
+            assert topics
+            found.append(counts["rows"] / len(topics))
+    assert found[0] == found[1]
+
+
 def used(number: int, tool: str) -> list[dict[str, Any]]:
     """A call of a tool and its result."""
     call, result = f"call_{number}", f"Result {number} has apples."
