@@ -25,8 +25,8 @@ from refold.infrastructure.sqlite.connection_pool import (
     DurableConnection,
     OpenedFiles,
     SteadyPool,
-    Transaction,
 )
+from refold.infrastructure.sqlite.pooled_transaction import Transaction
 from refold.infrastructure.sqlite.read_only import ReadingConnection, ReadOnlyPlace
 from refold.infrastructure.sqlite.sqlite_connection import (
     CheckedConnection,
@@ -154,7 +154,7 @@ class DurableDatastore(SQLiteDatastore):
         # Before the locks of the pool: a thread of the parent may hold one, and it does not exist
         # in a forked process.
         self._process.check()
-        return Transaction(self.pool, commit=commit, is_single=is_single)
+        return Transaction(cast(DurablePool, self.pool), commit=commit, is_single=is_single)
 
     @contextmanager
     def get_connection(self, *, commit: bool) -> Generator[SQLiteConnection]:

@@ -5,8 +5,7 @@ import sqlite3
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
-from threading import Condition, Lock, RLock
-from types import TracebackType
+from threading import Condition, Lock, RLock, get_ident
 from typing import Any, NamedTuple
 
 from eventsourcing.persistence import (
@@ -14,12 +13,7 @@ from eventsourcing.persistence import (
     ConnectionPoolClosedError,
     ConnectionUnavailableError,
 )
-from eventsourcing.sqlite import (
-    SQLiteConnection,
-    SQLiteConnectionPool,
-    SQLiteCursor,
-    SQLiteTransaction,
-)
+from eventsourcing.sqlite import SQLiteConnection, SQLiteConnectionPool
 
 from refold.application.errors import LogGone
 from refold.application.runtime.opening_process import LOCK_WAIT, OpeningProcess
@@ -234,8 +228,10 @@ class _LastFirst(deque[SQLiteConnection]):
 class SteadyPool(SQLiteConnectionPool):
     """A connection pool that releases its locks if a connection fails to open or memory runs out.
 
-    In the library's pool a lock can stay locked. Then every later call waits and fails. Idle
-    connections are closed before a fork, except those to a database in memory, which are its only copy.
+    In the library's pool a lock can stay locked. Then every later call waits and fails. The exception of
+    a signal, such as Ctrl-C, can arrive between any two steps: what an interrupted thread did not return
+    is closed. Idle connections are closed before a fork, except those to a database in memory, which are
+    its only copy.
     """
 
     def __init__(self, *, db_name: str) -> None:
@@ -245,7 +241,11 @@ class SteadyPool(SQLiteConnectionPool):
         self._pool = _LastFirst()
         self._put_condition, self._no_readers = _PlainCondition(), _PlainCondition()
         self._process = OpeningProcess(db_name)
+        self._writer: SQLiteConnection | None = None
+        self._users: dict[int, int] = {}
+        """Threads that use connections, by the id of the connection."""
         if not self.is_sqlite_memory_mode:
+            untyped._writer_lock = RLock()  # It knows which thread has it.
             GATE.close_before(self.let_go)
 
     def let_go(self) -> None:
@@ -282,29 +282,84 @@ class SteadyPool(SQLiteConnectionPool):
         if self.is_sqlite_memory_mode:
             return super().get_connection(timeout, is_writer=is_writer)
         if not is_writer:
-            return self._idle_connection() or super().get_connection(timeout)
+            return self._idle_connection() or self._new_connection(timeout)
         timeout = self.pool_timeout if timeout is None else timeout
-        if not self._writer_lock.acquire(timeout=timeout):
-            raise ConnectionUnavailableError("Timed out waiting for return of writer")
         try:
-            connection = self._idle_connection() or super().get_connection(timeout)
-            connection.is_writer = True
+            if not self._writer_lock.acquire(timeout=timeout):
+                raise ConnectionUnavailableError("Timed out waiting for return of writer")
+            if self._writer is not None:  # This thread was interrupted before it returned it.
+                self._drop(self._writer)
+            connection = self._idle_connection() or self._new_connection(timeout)
+            self._writer = connection
         except BaseException:
-            self._writer_lock.release()
+            self._end_writing()
             raise
+        return connection
+
+    def _new_connection(self, timeout: float | None) -> SQLiteConnection:
+        """Open a connection, or wait for one, without the library's line: an interrupted thread stays in it."""
+        if self._closed:
+            raise ConnectionPoolClosedError
+        thread = get_ident()
+        connection = self._get_connection(self.pool_timeout if timeout is None else timeout)
+        self._users[id(connection)] = thread
         return connection
 
     def _idle_connection(self) -> SQLiteConnection | None:
         """Take the newest idle connection, without the library's line of waiting threads, or return None."""
+        connection = None
+        thread = get_ident()
+        try:
+            with self._put_condition:
+                if self._closed or not self._pool:
+                    return None
+                connection = self._pool[-1]  # In the pool until its use is recorded.
+                if connection.closed:
+                    self._pool.pop()
+                    return None
+                number = id(connection)
+                connection.in_use.acquire(blocking=False)
+                self._in_use[number], self._users[number] = connection, thread
+                self._pool.pop()
+                return connection
+        except BaseException:
+            if connection is not None:
+                self.abandon(connection, thread)
+            raise
+
+    def _end_writing(self) -> None:
+        """Let other threads write, if this thread kept them out, however often it was interrupted."""
+        lock: Any = self._writer_lock
+        while lock._is_owned():
+            self._writer = None
+            lock.release()
+
+    def abandon(self, conn: SQLiteConnection, thread: int) -> None:
+        """Close a connection that a thread used when it was interrupted, unless it returned it."""
+        if not self._process.is_this:
+            return
+        if self.is_sqlite_memory_mode:  # It is the only copy.
+            if id(conn) in self._in_use:
+                conn.rollback()
+                self._put_in_memory(conn)
+            return
+        try:
+            with self._put_condition:
+                if self._users.get(id(conn)) == thread:
+                    self._drop(conn)
+        finally:
+            if self._writer is conn:
+                self._end_writing()
+
+    def _drop(self, conn: SQLiteConnection) -> None:
+        """Close a connection that is not returned."""
         with self._put_condition:
-            if self._closed or not self._pool:
-                return None
-            connection = self._pool.pop()
-            if connection.closed:
-                return None
-            connection.in_use.acquire()
-            self._in_use[id(connection)] = connection
-            return connection
+            if conn in self._pool:
+                self._pool.remove(conn)
+            conn.close()
+            self._users.pop(id(conn), None)
+            self._in_use.pop(id(conn), None)
+            self._put_condition.notify_all()
 
     def put_connection(self, conn: SQLiteConnection) -> None:
         """Return a connection to the pool, which may be closed by now.
@@ -316,20 +371,21 @@ class SteadyPool(SQLiteConnectionPool):
         if self.is_sqlite_memory_mode:
             self._put_in_memory(conn)
             return
-        is_writer, conn.is_writer = conn.is_writer, None
         try:
             with self._put_condition:
                 if self._in_use.pop(id(conn), None) is None:
                     raise ConnectionNotFromPoolError("Connection not in use in this pool")
+                if conn.in_use.locked():
+                    conn.in_use.release()
                 if self._closed or conn.closing or len(self._pool) >= self.pool_size:
                     conn.close()
                 elif not conn.closed:
                     self._pool.append(conn)
-                conn.in_use.release()
+                self._users.pop(id(conn), None)
                 self._put_condition.notify_all()
         finally:
-            if is_writer:
-                self._writer_lock.release()
+            if self._writer is conn:
+                self._end_writing()
 
     def _put_in_memory(self, conn: SQLiteConnection) -> None:
         try:
@@ -339,66 +395,3 @@ class SteadyPool(SQLiteConnectionPool):
                 conn.close()
                 self._in_use.pop(id(conn), None)
                 self._put_condition.notify_all()
-
-
-class Transaction:
-    """A transaction on a connection of a pool, which is returned at its end.
-
-    One object does the work of the library's six nested generators, because every append pays for them.
-    """
-
-    __slots__ = ("_commit", "_connection", "_cursor", "_is_single", "_pool", "_use")
-
-    def __init__(
-        self, pool: SQLiteConnectionPool, *, commit: bool, is_single: bool = False
-    ) -> None:
-        """Create a transaction; entering it begins it. ``commit`` says whether it writes.
-
-        ``is_single`` says that it is one query, which SQLite begins and ends by itself.
-        """
-        self._pool, self._commit, self._use = pool, commit, GATE.used()
-        self._is_single = is_single
-
-    def __enter__(self) -> SQLiteCursor:
-        self._use.__enter__()
-        try:
-            self._connection = connection = self._pool.get_connection(is_writer=self._commit)
-            try:
-                if isinstance(connection, CheckedConnection):
-                    connection.prepare(commit=self._commit)
-                self._cursor = cursor = connection.cursor()
-                if not self._is_single:
-                    cursor.execute("BEGIN")
-            except BaseException:
-                self._return()
-                raise
-        except BaseException:
-            self._use.__exit__(None, None, None)
-            raise
-        return cursor
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            try:
-                self._cursor.__exit__()
-            except BaseException as failure:
-                kind, error, trace = type(failure), failure, failure.__traceback__
-            if error is not None or not self._is_single:
-                whole = SQLiteTransaction(self._connection, commit=self._commit)
-                whole.__exit__(kind, error, trace)
-        finally:
-            self._return()
-            self._use.__exit__(None, None, None)
-
-    def _return(self) -> None:
-        connection = self._connection
-        try:
-            if isinstance(connection, CheckedConnection):
-                connection.finish()
-        finally:
-            self._pool.put_connection(connection)
