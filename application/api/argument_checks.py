@@ -58,7 +58,7 @@ def read_owner(owner: object) -> str | None:
         raise InvalidOwner(
             f"owner {owner[:40]!r}… must be printable text of at most {LONGEST_OWNER} characters"
         )
-    return owner
+    return str.__str__(owner)
 
 
 def require_owner(owner: object) -> str:

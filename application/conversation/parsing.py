@@ -51,7 +51,7 @@ class ParsedMessage(NamedTuple):
 
 
 def read_thread_id(thread_id: object) -> str:
-    """Return a valid thread id.
+    """Return a valid thread id, as plain text: a member of an enumeration has another form in a digest.
 
     Raises:
         InvalidThreadId: the id is missing, blank or too long, or has control characters.
@@ -66,7 +66,7 @@ def read_thread_id(thread_id: object) -> str:
             f"the thread id {thread_id[:40]!r}… must be printable text of at most "
             f"{LONGEST_THREAD_ID} characters"
         )
-    return thread_id
+    return str.__str__(thread_id)
 
 
 def read_author(given: object) -> Author | None:
@@ -77,7 +77,7 @@ def read_author(given: object) -> Author | None:
     """
     if given is not None and given not in AUTHORS:
         raise InvalidMessage("author", f"must be one of {', '.join(AUTHORS)}, not {given!r}")
-    return cast("Author | None", given)
+    return cast("Author | None", str.__str__(given) if isinstance(given, str) else given)
 
 
 def read_keys(key: Keys, count: int) -> Sequence[str | None]:
@@ -94,7 +94,7 @@ def read_keys(key: Keys, count: int) -> Sequence[str | None]:
     for k in keys:
         if k is not None and not _is_key(k):
             raise InvalidMessage("key", f"{k!r} must be text that is not blank")
-    return keys
+    return [None if k is None else str.__str__(k) for k in keys]
 
 
 def _several(keys: Sequence[str | None]) -> list[str | None]:
