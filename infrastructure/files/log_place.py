@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote_plus
 
-from refold.application.errors import LogError
+from refold.application.errors import LogError, LogNotFound
 from refold.domain.errors import InvalidSetting
 
 _SCHEMES = ("postgresql://", "postgres://")
@@ -30,10 +30,21 @@ def derived_path(log: str | Path, name: str) -> str | Path:
 
 
 def real_place(path: str | Path) -> str | Path:
-    """Resolve a link to a log, because locks and derived files are next to the log itself."""
-    if is_address(path):
+    """Return the place of a log that stays the same, also if the program changes its folder.
+
+    A link is resolved, because locks and derived files are next to the log itself.
+
+    Raises:
+        LogNotFound: the link leads back to itself.
+    """
+    if is_address(path) or str(path) in ("", ".", MEMORY):
         return path
-    return Path(path).resolve() if os.path.islink(path) else path  # noqa: PTH114
+    if not os.path.islink(path):  # noqa: PTH114
+        return Path(path).absolute()
+    try:
+        return Path(path).resolve()
+    except (OSError, RuntimeError) as error:
+        raise LogNotFound(f"{path} is a link that leads to no file: {error}") from error
 
 
 ON_A_SERVER: Mapping[str, str] = {
