@@ -7,7 +7,7 @@ from typing import NamedTuple
 from refold.application.conversation.entries import Preview
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.rendering.render import render
-from refold.application.rendering.shortened_blocks import count_images
+from refold.application.rendering.request_blocks import count_images
 from refold.application.runtime.core import Core
 from refold.domain.compaction.budget import Budget
 from refold.domain.compaction.policy import CompactionPolicy

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.parsing import read_thread_id
@@ -162,7 +162,8 @@ def _find_erasure(core: Core, then: LoadedConversation) -> MessageErased | None:
 
 def _events_after(core: Core, then: LoadedConversation, version: int, kind: type[E]) -> Iterator[E]:
     """Yield the events of a kind after a version. No other events are read."""
-    return _events_at(core, then, core.log.versions_of(then.thread_id, (kind,), version), kind)
+    kinds = (cast("type[Event]", kind),)
+    return _events_at(core, then, core.log.versions_of(then.thread_id, kinds, version), kind)
 
 
 def _events_at(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
 from refold.domain.lazy_pattern import lazy_pattern
-from refold.domain.messages import THINKING, Block, Message, block_words, text_of
+from refold.domain.messages import SHOWN, THINKING, Block, Message, block_words, text_of
 from refold.domain.value import is_list, is_object
 
 from . import request_blocks as texts
@@ -247,6 +247,14 @@ def tool_result(block: Block, call_id: str) -> Block:
         del result["is_error"]
         result["content"] = [text_block(texts.FAILED), *shown]
     return result
+
+
+def count_images(block: Block) -> int:
+    """Return the number of images and documents in a block of a user turn."""
+    if block.get("type") != "tool_result":
+        return int(block.get("type") in SHOWN)
+    parts = block.get("content")
+    return sum([part.get("type") in SHOWN for part in parts]) if is_list(parts) else 0
 
 
 def failure_note(result: Block) -> str:

@@ -5,19 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 from refold.application.conversation.entries import Preview
-from refold.domain.messages import SHOWN, Block, text_of
+from refold.domain.messages import Block, text_of
 from refold.domain.text_cuts import ends
 from refold.domain.value import is_list, is_object
 
 from . import request_blocks as texts
-
-
-def count_images(block: Block) -> int:
-    """Return the number of images and documents in a block of a user turn."""
-    if block.get("type") != "tool_result":
-        return int(block.get("type") in SHOWN)
-    parts = block.get("content")
-    return sum([part.get("type") in SHOWN for part in parts]) if is_list(parts) else 0
 
 
 def shorten_block(block: Block, preview: Preview, address: str) -> Block:

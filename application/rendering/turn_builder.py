@@ -14,7 +14,7 @@ from refold.domain.value import byte_size, replace
 from . import request_blocks as blocks
 from . import request_blocks as texts
 from .request_blocks import text_block
-from .shortened_blocks import count_images, shorten_block
+from .shortened_blocks import shorten_block
 
 
 class LeftOut:
@@ -70,7 +70,6 @@ class TurnBuilder:
         """
         self.turns: list[Turn] = []
         self._parts: list[_Parts] = []
-        """What can change in each turn, as far as it was looked up."""
         self.extra_tokens = 0
         """Tokens that rendering itself adds."""
         self.extra_bytes = 0
@@ -209,7 +208,7 @@ class TurnBuilder:
 
     def _add_block(self, block: Block) -> None:
         self._end_left_out()
-        self.images += count_images(block)
+        self.images += blocks.count_images(block)
         self._user_blocks.append(block)
 
     def _is_left_out(self, key: PreviewKey) -> bool:
@@ -239,7 +238,7 @@ class TurnBuilder:
             shown = blocks.tool_result(block, call_id)
             if note := blocks.failure_note(shown):
                 self._measure(note)
-            self.images += count_images(shown)
+            self.images += blocks.count_images(shown)
             self._results.append(shown)
 
     def _take_call(self, logged_id: str) -> str | None:

@@ -26,10 +26,10 @@ from refold.infrastructure.sqlite.connection_pool import (
     OpenedFiles,
     SteadyPool,
 )
-from refold.infrastructure.sqlite.pooled_transaction import Transaction
 from refold.infrastructure.sqlite.read_only import ReadingConnection, ReadOnlyPlace
 from refold.infrastructure.sqlite.sqlite_connection import (
     CheckedConnection,
+    Transaction,
     insert_rows,
     open_sqlite,
     sync_fully,

@@ -290,11 +290,12 @@ class SQLiteCopyRows:
 
     def versions_of(self, stream: str, names: Sequence[str], after: int) -> Sequence[int]:
         """Return the versions after ``after`` whose events have one of these names, in order."""
+        marks = ",".join("?" * len(names))
         with self._recorder.datastore.transaction(commit=False) as c:
             c.execute(
                 "SELECT originator_version FROM stored_events "
                 "WHERE originator_id=? AND originator_version>? "
-                f"AND topic IN ({','.join('?' * len(names))}) ORDER BY originator_version",
+                f"AND topic IN ({marks}) ORDER BY originator_version",
                 (stream, after, *names),
             )
             return [row[0] for row in c.fetchall()]

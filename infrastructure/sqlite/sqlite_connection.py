@@ -7,13 +7,14 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
+from threading import get_ident
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
 from eventsourcing.persistence import StoredEvent
-from eventsourcing.sqlite import SQLiteConnection, SQLiteCursor
+from eventsourcing.sqlite import SQLiteConnection, SQLiteCursor, SQLiteTransaction
 
 from refold.application.runtime.opening_process import OpeningProcess, prevent_destruction
 from refold.infrastructure.files.fork_gate import GATE, OpenFile
@@ -259,6 +260,91 @@ class CheckedConnection(SQLiteConnection):
 
     def finish(self) -> None:
         """Make the connection ready for the next transaction."""
+
+
+class Pool(Protocol):
+    """A pool that lends connections to transactions."""
+
+    def get_connection(self, *, is_writer: bool) -> SQLiteConnection:
+        """Lend a connection."""
+        ...
+
+    def put_connection(self, conn: SQLiteConnection) -> None:
+        """Take a connection back."""
+        ...
+
+    def abandon(self, conn: SQLiteConnection, thread: int) -> None:
+        """Close a connection that a thread used when it was interrupted, unless it returned it."""
+        ...
+
+
+class Transaction:
+    """A transaction on a connection of a pool, which is returned at its end.
+
+    One object does the work of the library's six nested generators, because every append pays for them.
+    """
+
+    __slots__ = ("_commit", "_connection", "_cursor", "_is_single", "_loan", "_pool")
+
+    def __init__(self, pool: Pool, *, commit: bool, is_single: bool = False) -> None:
+        """Create a transaction; entering it begins it. ``commit`` says whether it writes.
+
+        ``is_single`` says that it is one query, which SQLite begins and ends by itself.
+        """
+        self._pool, self._commit = pool, commit
+        self._is_single = is_single
+
+    def __enter__(self) -> SQLiteCursor:
+        self._loan = loan = _loan(self._pool, is_writer=self._commit)
+        self._connection = connection = next(loan)
+        try:
+            if isinstance(connection, CheckedConnection):
+                connection.prepare(commit=self._commit)
+            self._cursor = cursor = connection.cursor()
+            if not self._is_single:
+                cursor.execute("BEGIN")
+        except BaseException:
+            loan.close()
+            raise
+        return cursor
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            try:
+                self._cursor.__exit__()
+            except BaseException as failure:
+                kind, error, trace = type(failure), failure, failure.__traceback__
+            if error is not None or not self._is_single:
+                whole = SQLiteTransaction(self._connection, commit=self._commit)
+                whole.__exit__(kind, error, trace)
+        finally:
+            self._loan.close()
+
+
+def _loan(pool: Pool, *, is_writer: bool) -> Generator[SQLiteConnection]:
+    """Yield a connection, and return it when the generator is closed.
+
+    The exception of a signal can arrive before the first step of ``__exit__``. Python closes a generator
+    that is no longer referred to.
+    """
+    with GATE.used():
+        thread = get_ident()
+        connection = pool.get_connection(is_writer=is_writer)
+        try:
+            yield connection
+        finally:
+            try:
+                if isinstance(connection, CheckedConnection):
+                    connection.finish()
+                pool.put_connection(connection)
+            except BaseException:
+                pool.abandon(connection, thread)
+                raise
 
 
 @contextmanager

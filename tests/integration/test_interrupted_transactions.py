@@ -1,4 +1,4 @@
-"""A signal that raises in the middle of a transaction, at any point, leaves the log usable by everybody."""
+"""A signal that raises in the middle of a transaction, at any point, leaves the log usable."""
 
 import sys
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import pytest
 
 import refold
 
-POOL = ("connection_pool.py", "pooled_transaction.py")
+POOL = ("connection_pool.py", "sqlite_connection.py")
 """Files whose functions hand out connections and locks."""
 IN_TIME = 4.0
 """Seconds that a write may take; a lock that was not released would make it wait for longer."""
@@ -55,7 +55,7 @@ def ends_in_time(act: Callable[[], object]) -> bool:
 
 
 @pytest.mark.parametrize("first", range(4))
-def test_an_append_that_is_interrupted_anywhere_keeps_nobody_from_writing(
+def test_an_append_that_is_interrupted_anywhere_lets_others_write(
     tmp_path: Path, first: int
 ) -> None:
     path = tmp_path / "agent.db"
