@@ -1,12 +1,11 @@
 """Edits that a model asks for: propose them, carry them out, list the open ones, allow or refuse one."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Literal, NamedTuple
 
 from refold.application.compaction.pinning import find_pin, pin_content
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.conversation.stream_places import StreamPlaces
+from refold.application.conversation.stream_places import places_in
 from refold.application.erasure.erasing import erase, shared_with
 from refold.application.erasure.erasure_report import ErasureReport
 from refold.application.notes.note_files import write_notes
@@ -345,9 +344,7 @@ def _decision(
     Raises:
         UnknownEdit: no edit of this id was decided.
     """
-    places = StreamPlaces(
-        partial(core.log.read, loaded.thread_id), loaded.state.version, loaded.state.length
-    )
+    places = places_in(core, loaded.thread_id, loaded.state.version, loaded.state.length)
     proposed: EditProposed | None = None
     for logged in places.decisions_after(0):
         event = logged.event

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from refold.application.api.results import CompactionMark, StoredMessage
 from refold.application.ports.conversation_log import LoggedEvent
@@ -31,6 +32,18 @@ _BESIDE = 4
 """Maximum number of decisions among messages that are read at once."""
 _DENSE = 32
 """Number of events per decision at which a search would read as many events as there are."""
+_SPARSE = 1_000
+"""Number of events per decision from which on a search is faster than a look at the kinds of all events."""
+_DECISIONS = 32
+"""Maximum number of decisions that are read at once."""
+DECISION_KINDS = tuple(kind for kind in get_args(Event) if kind is not MessageAppended)
+
+
+class Decisions(NamedTuple):
+    """Functions that find decisions by their kinds, without reading the messages between them."""
+
+    versions_after: Callable[[int], Sequence[int]]
+    read_at: Callable[[Sequence[int]], Sequence[LoggedEvent]]
 
 
 class _Mark(NamedTuple):
@@ -47,9 +60,12 @@ class StreamPlaces:
     number of decisions between them, and if it is 0 nothing is read.
     """
 
-    def __init__(self, read: ReadEvents, newest: int, length: int) -> None:
+    def __init__(
+        self, read: ReadEvents, newest: int, length: int, decisions: Decisions | None = None
+    ) -> None:
         """``newest``: last version to search. ``length``: number of messages up to that version."""
         self._events = read
+        self._decisions = decisions
         self._newest = newest
         self._others = newest - length
 
@@ -97,7 +113,26 @@ class StreamPlaces:
         """Yield the events after this version that are not messages, oldest first."""
         begin = self._message_before(version)
         # The end counts as the version of the next message.
-        yield from self._others_in(begin, _Mark(self._newest + 1, self._others), version)
+        end = _Mark(self._newest + 1, self._others)
+        found = self._by_kind(begin, end)
+        if found is None or self._decisions is None:
+            yield from self._others_in(begin, end, version)
+            return
+        wanted = [one for one in found if one > version]
+        for first in range(0, len(wanted), _DECISIONS):
+            yield from self._decisions.read_at(wanted[first : first + _DECISIONS])
+
+    def _by_kind(self, low: _Mark, high: _Mark) -> Sequence[int] | None:
+        """Return the versions of the decisions between two messages, or None if a search is better.
+
+        Their number is known. If it is another one, kinds were changed or messages were lost.
+        """
+        wanted, distance = high.others - low.others, high.version - low.version
+        if self._decisions is None or distance <= NEAR or wanted * _SPARSE < distance:
+            return None
+        versions = self._decisions.versions_after(low.version)
+        found = [version for version in versions if version < high.version]
+        return found if len(found) == wanted else None
 
     def _others_in(self, low: _Mark, high: _Mark, after: int) -> Iterator[LoggedEvent]:
         """Yield the decisions between two messages whose version is greater than ``after``."""
@@ -161,6 +196,15 @@ def _position(event: Event) -> int | None:
             return position
         case _:
             return None
+
+
+def places_in(core: Core, thread_id: str, newest: int, length: int) -> StreamPlaces:
+    """Return the places of a conversation up to a version at which it has so many messages."""
+    log = core.log
+    decisions = Decisions(
+        partial(log.versions_of, thread_id, DECISION_KINDS), partial(log.read_at, thread_id)
+    )
+    return StreamPlaces(partial(log.read, thread_id), newest, length, decisions)
 
 
 def stored_messages(

@@ -2,14 +2,14 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
 from refold.application.conversation.addresses import address_of
 from refold.application.conversation.entries import Entry, entry_at
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.conversation.stream_places import StreamPlaces
+from refold.application.conversation.stream_places import places_in
 from refold.application.ports.conversation_log import Erasure, Loading
 from refold.application.runtime.core import Core
 from refold.domain.choosing_memories import withdraw_memories
@@ -391,9 +391,7 @@ class Quotations:
         thread_id, version = loaded.thread_id, loaded.state.version
         known = self._known.get(thread_id, _Read())
         if version > known.version:
-            places = StreamPlaces(
-                partial(self._core.log.read, thread_id), version, loaded.state.length
-            )
+            places = places_in(self._core, thread_id, version, loaded.state.length)
             newer = {
                 logged.version: logged.event
                 for logged in places.decisions_after(known.version)

@@ -1,11 +1,10 @@
 """Find the stored events that contain the text of a message, or text made from it."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from typing import NamedTuple
 
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.conversation.stream_places import StreamPlaces
+from refold.application.conversation.stream_places import StreamPlaces, places_in
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.runtime.core import Core
 from refold.domain.conversation import Conversation, Coverage
@@ -124,8 +123,7 @@ def versions_at(
 
 
 def _places(core: Core, loaded: LoadedConversation) -> StreamPlaces:
-    read = partial(core.log.read, loaded.thread_id)
-    return StreamPlaces(read, loaded.state.version, loaded.state.length)
+    return places_in(core, loaded.thread_id, loaded.state.version, loaded.state.length)
 
 
 def _said(places: StreamPlaces, positions: Iterable[int]) -> Iterator[Said]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 from refold.application.conversation.addresses import address_of
 from refold.application.conversation.entries import (
@@ -14,7 +14,7 @@ from refold.application.conversation.entries import (
     entries_between,
 )
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.conversation.stream_places import StreamPlaces
+from refold.application.conversation.stream_places import places_in
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.projections.decision_index import versions_about
 from refold.application.projections.fates import Decisions, Fate, When, fate_of
@@ -90,7 +90,7 @@ def _events_about(
 ) -> Iterator[LoggedEvent]:
     """Yield the events of the messages, and every decision made since the first of them."""
     newest = loaded.state.version
-    places = StreamPlaces(partial(core.log.read, loaded.thread_id), newest, loaded.state.length)
+    places = places_in(core, loaded.thread_id, newest, loaded.state.length)
     begin = places.version_of(first) or 1  # The position of a lost message is unknown.
     end = places.version_of(last - 1) or newest
     yield from places.between(begin, end)

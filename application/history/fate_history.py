@@ -1,10 +1,9 @@
 """Tell what happened to one message, from its append on."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Literal
 
-from refold.application.conversation.stream_places import StreamPlaces
+from refold.application.conversation.stream_places import places_in
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.projections.decision_index import Step, steps_about
 from refold.application.projections.fates import When
@@ -82,7 +81,7 @@ def fate_history(core: Core, thread_id: str, position: int) -> tuple[FateChange,
     """
     state = core.log.load(thread_id).present().state
     check_position(position, state.length)
-    places = StreamPlaces(partial(core.log.read, thread_id), state.version, state.length)
+    places = places_in(core, thread_id, state.version, state.length)
     version = places.version_of(position)
     if version is None:
         raise UnknownMessage(position, state.length, lost=True)

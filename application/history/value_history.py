@@ -3,14 +3,13 @@
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 from refold.application.api.results import Context
 from refold.application.compaction.next_request import context_of, present_request
 from refold.application.conversation.addresses import address_of
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.conversation.stream_places import StreamPlaces, stored_messages
+from refold.application.conversation.stream_places import places_in, stored_messages
 from refold.application.frames.sent_request import load_sent
 from refold.application.projections.row_changes import message_time
 from refold.application.recall.hits import ContextVisibility
@@ -227,9 +226,9 @@ class _History:
 
     def _read_timeline(self) -> Timeline:
         state = self._loaded.state
-        read = partial(self._core.log.read, self._thread_id)
         timeline = Timeline(self._match, self._found, self._words_of)
-        for logged in StreamPlaces(read, state.version, state.length).decisions_after(0):
+        places = places_in(self._core, self._thread_id, state.version, state.length)
+        for logged in places.decisions_after(0):
             timeline.fold(logged)
         timeline.finish(state.version)
         return timeline

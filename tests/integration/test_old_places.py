@@ -82,6 +82,22 @@ def test_what_shares_a_message_is_told_without_reading_the_decisions(
     )  # The search for a position may come upon some.
 
 
+def test_an_erasure_reads_decisions_and_not_the_messages_between_them(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation = memory.conversation("t")
+    counts, found = counted_reads(monkeypatch), list[int]()
+    for number in range(1, 25):
+        conversation.append([said(n) for n in range(2 * EARLY)], recorded=True)
+        assert conversation.compact(all=True, keep_last=2).outcome == "performed"
+        if number in (8, 24):
+            position = len(conversation.messages()) - 1
+            counts.clear()
+            assert conversation.erase(position).changed
+            found.append(counts["messages"])
+    assert found[1] <= found[0] + 2 * EARLY
+
+
 def test_records_are_found_by_their_ids_without_reading_the_others(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.conversation.stream_places import StreamPlaces
+from refold.application.conversation.stream_places import StreamPlaces, places_in
 from refold.application.history.explain import explain
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.domain.events import (
@@ -69,6 +69,11 @@ def places(log: CountingLog) -> StreamPlaces:
     return StreamPlaces(partial(log.read, "t"), state.version, state.length)
 
 
+def places_by_kind(log: CountingLog) -> StreamPlaces:
+    state = log.load("t").state
+    return places_in(core_of(log), "t", state.version, state.length)
+
+
 def is_decision(event: Event) -> bool:
     return not isinstance(event, MessageAppended | EventLost)
 
@@ -88,9 +93,10 @@ def test_each_decision_after_a_version_is_found(
 ) -> None:
     log = CountingLog(drawn(moves))
     after = min(after, len(log.streams["t"]))
-    found = [e.version for e in places(log).decisions_after(after) if is_decision(e.event)]
     expected = [v for v, e in enumerate(log.streams["t"], 1) if v > after and is_decision(e)]
-    assert found == expected
+    for searched in (places(log), places_by_kind(log)):
+        found = [e.version for e in searched.decisions_after(after) if is_decision(e.event)]
+        assert found == expected
 
 
 @given(st.lists(st.integers(0, MORE_THAN_NEAR), max_size=5), st.integers(0, MORE_THAN_NEAR))
@@ -99,8 +105,18 @@ def test_decisions_that_lie_far_apart_are_found(ends: list[int], after: int) -> 
     for position in range(MORE_THAN_NEAR):
         events += [ConversationLabelled(label="x")] * ends.count(position) + [message(position)]
     log = CountingLog(events)
-    found = [e.version for e in places(log).decisions_after(after)]
-    assert found == [v for v, e in enumerate(events, 1) if v > after and is_decision(e)]
+    for searched in (places(log), places_by_kind(log)):
+        found = [e.version for e in searched.decisions_after(after)]
+        assert found == [v for v, e in enumerate(events, 1) if v > after and is_decision(e)]
+
+
+def test_decisions_are_searched_for_where_their_kinds_are_not_those_expected() -> None:
+    events: list[Event] = [message(position) for position in range(MORE_THAN_NEAR)]
+    events.insert(MORE_THAN_NEAR // 2, ConversationLabelled(label="x"))
+    log = CountingLog(events)
+    log.versions_of = lambda *_: []  # type: ignore[method-assign]
+    found = [e.version for e in places_by_kind(log).decisions_after(0)]
+    assert found == [MORE_THAN_NEAR // 2 + 1]
 
 
 def test_explaining_the_first_messages_reads_as_little_of_a_long_conversation() -> None:
