@@ -12,6 +12,7 @@ import pytest
 
 import refold
 from tests.support.adapter_pages import assert_page_prints
+from tests.support.counted_reads import counted_reads
 from tests.support.openai_server import OpenAIServer
 from tests.support.prefixes import prefix_breaks, recorded_changes
 
@@ -20,6 +21,7 @@ testing: Any = pytest.importorskip("agents.testing")
 
 import openai  # noqa: E402
 from agents.memory.session_settings import SessionSettings  # noqa: E402
+from agents.run_config import CallModelData, ModelInputData  # noqa: E402
 
 from refold.adapters.openai_agents import RefoldSession  # noqa: E402
 
@@ -105,6 +107,28 @@ def test_the_code_of_the_page_runs_and_prints_what_it_shows(
     }
     assert_page_prints("openai-agents.md", tmp_path, variables)
     assert "My name is Ann." in str(server.bodies[-1]["input"])
+
+
+def test_the_items_of_a_compacted_session_are_not_counted_for_its_first_request(
+    memory: refold.Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = [
+        {"role": "assistant" if n % 2 else "user", "content": f"Part {n} is checked. " * 20}
+        for n in range(1_200)
+    ]
+
+    async def first_request() -> int:
+        await RefoldSession("t", memory).add_items(items)
+        memory.conversation("t").compact(all=True, keep_last=2)
+        session = RefoldSession("t", memory)
+        given = ModelInputData(input=await session.get_items(), instructions="Be brief.")
+        data = CallModelData(model_data=given, agent=agents.Agent(name="a"), context=None)
+        counts = counted_reads(monkeypatch)
+        sent = await session.input_filter(data)
+        assert len(sent.input) < len(items)
+        return counts["messages"] + counts["events"]
+
+    assert asyncio.run(first_request()) < len(items) // 2
 
 
 def test_items_come_back_exactly(memory: refold.Memory) -> None:

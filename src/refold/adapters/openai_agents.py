@@ -129,10 +129,14 @@ class RefoldSession:
         given = data.model_data
         try:
             with waiting_at_most(self._lock_wait):
-                name, has_all = await _settled(
+                name = await _settled(
                     partial(self._store_ahead, list(cast("list[Item]", given.input)))
                 )
                 context = await self._memory.acontext(name, **_shown(data))
+                # A conversation that is not shown as a whole is never counted: it may be long.
+                is_own = context.is_whole and await _settled(
+                    partial(self._has_as_many, name, len(given.input))
+                )
         except NotContinued:
             if not self._said_changed:
                 self._said_changed = True
@@ -145,7 +149,7 @@ class RefoldSession:
             self._failures.report(self.session_id, error)
             return given
         self._failures.is_over(self.session_id)
-        return given if has_all and context.is_whole else _compacted(given, context)
+        return given if is_own else _compacted(given, context)
 
     async def _run(self, call: Callable[[], Answer], otherwise: Callable[[], Answer]) -> Answer:
         try:
@@ -279,11 +283,8 @@ class RefoldSession:
             found, stop = [*some, *found], start
         return found[-limit:]
 
-    def _store_ahead(self, given: Sequence[Item]) -> tuple[str, bool]:
-        """Store the end of the input that the run has not given to the session yet.
-
-        Return the conversation, and whether the input has as many items.
-        """
+    def _store_ahead(self, given: Sequence[Item]) -> str:
+        """Store the end of the input that the run has not given to the session yet, and return the conversation."""
         with self._lock:
             known = [*map(fingerprint, self._newest(_COMPARED))]
             asked = [*map(fingerprint, given)]
@@ -291,8 +292,12 @@ class RefoldSession:
             if begin < len(given):
                 self._current().append(messages_of(given[begin:]), recorded=True)
                 self._ahead.update(asked[begin:])
-            conversation = self._current()
-            return conversation.thread_id, self._count(conversation) == len(given)
+            return self._current().thread_id
+
+    def _has_as_many(self, name: str, items: int) -> bool:
+        """Return whether a conversation has so many items."""
+        with self._lock:
+            return self._count(self._memory.conversation(name)) == items
 
     def _count(self, conversation: ConversationMemory) -> int:
         """Return the number of items of a conversation. Only messages that are new are read."""
