@@ -101,8 +101,7 @@ def context(
         if json:
             print_json(_as_json(made, parts))
             return
-        by_size = sorted(conversation.explain(at=made.version), key=lambda f: -f.shown_tokens)
-        fates = by_size[:LARGEST]
+        fates = _largest(conversation, made)
     with pager():
         _print_sizes(made, parts, fates, _how_to_compact(made, db, window, model))
         if not sizes:
@@ -120,6 +119,17 @@ def _as_json(made: Context, parts: Sequence[RequestPart]) -> dict[str, object]:
         "parts": [part.model_dump() for part in parts],
         "instruction_files": [file.model_dump() for file in made.budget.instruction_files],
     }
+
+
+def _largest(conversation: ConversationMemory, made: Context) -> Sequence[MessageFate]:
+    """Return the messages that take the most tokens of a request. Those under the summary are not read."""
+    runs: list[tuple[int, int | None]] = [(0, None)]
+    if made.summary is not None:
+        covered = made.summary.coverage
+        left = ((position, position + 1) for position in covered.exclusions)
+        runs = [(0, covered.start), *left, (covered.stop, None)]
+    fates = (f for start, stop in runs for f in conversation.explain(start, stop, at=made.version))
+    return sorted(fates, key=lambda fate: -fate.shown_tokens)[:LARGEST]
 
 
 def _is_too_large(made: Context) -> bool:

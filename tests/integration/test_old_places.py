@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-import refold
+import refold as library
 from refold.application.api.memory import Memory
 from refold.infrastructure.mcp.resources import Resources, UnknownResource, conversation_uri
+from tests.support.command_line import Refold
 from tests.support.counted_reads import counted_reads, decoded_events
 
 EARLY = 10
@@ -25,7 +26,7 @@ def said(number: int) -> dict[str, Any]:
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[Memory]:
-    with refold.open(
+    with library.open(
         tmp_path / "a.db", window=200_000, scrub_megabytes=0, standing_recall=0
     ) as memory:
         yield memory
@@ -159,6 +160,19 @@ def test_topics_are_read_alike_after_few_and_after_many_compactions(
             assert topics
             found.append(counts["rows"] / len(topics))
     assert found[0] == found[1]
+
+
+def test_the_command_for_the_next_request_reads_no_messages_under_the_summary(
+    memory: Memory, refold: Refold, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation = memory.conversation("t")
+    conversation.append([said(n) for n in range(LATER)], recorded=True)
+    assert conversation.compact(all=True, keep_last=4).outcome == "performed"
+    expected = max(conversation.explain(), key=lambda fate: fate.shown_tokens)
+    counts = counted_reads(monkeypatch)
+    ran = refold("context", "t", "--sizes", "--db", tmp_path / "a.db")
+    assert counts["messages"] <= FEW
+    assert f"The largest messages in it: {expected.position} (" in ran.out
 
 
 def used(number: int, tool: str) -> list[dict[str, Any]]:
