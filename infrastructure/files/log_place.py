@@ -35,16 +35,14 @@ def real_place(path: str | Path) -> str | Path:
     A link is resolved, because locks and derived files are next to the log itself.
 
     Raises:
-        LogNotFound: the link leads back to itself.
+        LogNotFound: the link leads back to itself, or the current folder was deleted.
     """
     if is_address(path) or str(path) in ("", ".", MEMORY):
         return path
-    if not os.path.islink(path):  # noqa: PTH114
-        return Path(path).absolute()
     try:
-        return Path(path).resolve()
+        return Path(path).resolve() if os.path.islink(path) else Path(path).absolute()  # noqa: PTH114
     except (OSError, RuntimeError) as error:
-        raise LogNotFound(f"{path} is a link that leads to no file: {error}") from error
+        raise LogNotFound(f"{path} leads to no file: {error}") from error
 
 
 ON_A_SERVER: Mapping[str, str] = {

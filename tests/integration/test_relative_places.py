@@ -33,5 +33,16 @@ def test_no_file_is_made_in_another_folder_and_what_is_erased_is_nowhere(
 def test_a_link_that_leads_to_itself_is_a_typed_error(tmp_path: Path) -> None:
     loop = tmp_path / "agent.db"
     loop.symlink_to(loop)
-    with pytest.raises(refold.LogNotFound, match="is a link"):
+    with pytest.raises(refold.LogNotFound, match="leads to no file"):
         refold.open(loop)
+
+
+def test_a_current_folder_that_was_deleted_is_a_typed_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(refold.LogNotFound, match="leads to no file"):
+        refold.open("agent.db")
