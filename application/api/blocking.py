@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from contextvars import Context, copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from refold.application.errors import LogError
@@ -59,7 +60,13 @@ async def run_to_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
         withdrawal.start()
         return _raise_plainly(function, *args, **kwargs)
 
-    future = loop.run_in_executor(None, context.run, work)
+    try:
+        future = loop.run_in_executor(None, context.run, work)
+    except RuntimeError as error:
+        # The executor has it in its queue nevertheless, and a thread that starts later would run it.
+        if withdrawal.withdraw():
+            raise WorkEnded(f"no thread answers ({error}); check what is stored") from error
+        raise _no_thread(error) from error
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
@@ -74,6 +81,13 @@ async def run_to_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
         raise
 
 
+def _no_thread(error: RuntimeError) -> LogError:
+    return LogError(
+        f"nothing was done, as no thread could be used ({error}): free memory, or raise the limit of "
+        "threads, and try again"
+    )
+
+
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a function in a thread. A cancellation does not wait for it, so it must not write."""
     if (alone := _alone()) is not None:
@@ -81,7 +95,13 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
         return function(*args, **kwargs)
     import asyncio
 
-    return await asyncio.to_thread(lambda: _raise_plainly(function, *args, **kwargs))
+    loop, context = asyncio.get_running_loop(), copy_context()
+    work = partial(_raise_plainly, function, *args, **kwargs)
+    try:
+        future = loop.run_in_executor(None, context.run, work)
+    except RuntimeError as error:
+        raise _no_thread(error) from error
+    return await future
 
 
 def _raise_plainly(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -334,9 +354,11 @@ class Runner:
             while not running.wait(_LOOK_AT_START):
                 if not thread.is_alive():
                     raise WorkEnded("the thread of the memory ended before its work; try again")
-        except BaseException:
+        except BaseException as error:
             if not thread.is_alive():
                 loop.close()
+            if isinstance(error, RuntimeError):
+                raise _no_thread(error) from error
             raise
         self._workers, self._thread = workers, thread
         atexit.register(self.close)

@@ -300,9 +300,12 @@ class ScrubThread:
         self._thread = threading.Thread(target=self._run, name="refold-scrub", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread. If the system refuses one, this opening checks nothing."""
         _started.add(self)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            logger.warning("the background check of the log does not run: %s", raised(error))
 
     def stop(self) -> None:
         """Stop the thread after the current step. In a forked process, the thread does not exist."""

@@ -258,6 +258,19 @@ def test_opening_reads_in_the_background(log: Path, caplog: pytest.LogCaptureFix
     assert "restore a backup" in caplog.text
 
 
+def test_a_log_opens_without_its_check_where_no_thread_can_start(
+    log: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", refuse)
+        with refold.open(log) as memory:
+            memory.conversation("t").append(MORE)
+    assert "the background check of the log does not run" in caplog.text
+
+
 def test_openings_that_are_closed_at_once_read_everything_in_the_end(log: Path) -> None:
     flip(log, b"u-answer-029")
     for _ in range(3):

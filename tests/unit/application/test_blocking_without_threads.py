@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from refold.application.api.blocking import Runner
+from refold.application.api.blocking import Runner, in_thread, run_to_end
 from refold.domain.errors import RefoldError
 
 
@@ -33,7 +33,7 @@ def full_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("full_once")
 def test_closing_a_runner_whose_thread_could_not_start_waits_for_nothing() -> None:
     runner = Runner()
-    with pytest.raises(RuntimeError, match="can't start new thread"):
+    with pytest.raises(RefoldError, match="can't start new thread"):
         _ = runner.loop
     assert not runner.started
     runner.close()
@@ -42,10 +42,30 @@ def test_closing_a_runner_whose_thread_could_not_start_waits_for_nothing() -> No
 @pytest.mark.usefixtures("full_once")
 def test_a_runner_whose_thread_could_not_start_runs_once_it_can() -> None:
     runner = Runner()
-    with pytest.raises(RuntimeError, match="can't start new thread"):
+    with pytest.raises(RefoldError, match="can't start new thread"):
         _ = runner.loop
     assert runner.run(answer()) == 42
     runner.close()
+
+
+def test_what_no_thread_began_is_never_done_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, done = threading.Thread.start, list[str]()
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def refused_then_again() -> None:
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RefoldError, match="nothing was done"):
+            await run_to_end(done.append, "first")
+        with pytest.raises(RefoldError, match="nothing was done"):
+            await in_thread(len, "first")
+        monkeypatch.setattr(threading.Thread, "start", start)
+        await run_to_end(done.append, "second")
+        await asyncio.sleep(0.05)
+
+    asyncio.run(refused_then_again())
+    assert done == ["second"]
 
 
 async def endless() -> int:
