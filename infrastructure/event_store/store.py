@@ -233,6 +233,8 @@ class SQLiteLog(StoredLog):
         parts = LogParts(mapper, reader, loader, snapshots, copier, self._eraser, self._keys)
         super().__init__(str(path), parts)
         self._together = SharedCommits(self._lock, self._store_all)
+        self._storing: set[int] = set()
+        """Threads that store something. Their locks are not free for what interrupts them."""
         self._encodings = encodings
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
@@ -334,9 +336,19 @@ class SQLiteLog(StoredLog):
         return self._recorder.rows_after(number, SCAN_BATCH)
 
     def _in_turn(self, ready: Ready | None, alone: Alone) -> Decided:
-        if ready is None or not ready.may_share:
-            return super()._in_turn(ready, alone)
-        return self._together.store(ready, alone)
+        thread = threading.get_ident()
+        if thread in self._storing:
+            raise LogBusy(
+                f"{self.path}: this thread is storing something, and a signal handler or destructor "
+                "in its middle cannot; nothing was stored. Store it afterwards, or in another thread"
+            )
+        try:
+            self._storing.add(thread)
+            if ready is None or not ready.may_share:
+                return super()._in_turn(ready, alone)
+            return self._together.store(ready, alone)
+        finally:
+            self._storing.discard(thread)
 
     def _store_all(self, appends: Sequence[Ready]) -> Sequence[bool]:
         """Store appends of several threads in one commit, and return which were stored."""
