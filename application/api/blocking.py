@@ -82,9 +82,9 @@ async def run_to_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 
 
 def _no_thread(error: RuntimeError) -> LogError:
+    what = f"nothing was done, as no thread could be used ({error})"
     return LogError(
-        f"nothing was done, as no thread could be used ({error}): free memory, or raise the limit of "
-        "threads, and try again"
+        f"{what}: free memory or raise the limit of threads; a program that ends has none"
     )
 
 
@@ -329,13 +329,17 @@ class Runner:
 
         Raises:
             WorkEnded: the runner was closed.
+            LogError: no thread can start.
         """
         self._process.check()  # The thread that held the lock may not exist in this process.
         with self._lock:
             if self._closed:
                 raise WorkEnded("the memory was closed; open it again to go on")
             if self._loop is None or self._loop.is_closed():
-                self._loop = self._start_loop()
+                try:
+                    self._loop = self._start_loop()
+                except RuntimeError as error:
+                    raise _no_thread(error) from error
             return self._loop
 
     def _start_loop(self) -> asyncio.AbstractEventLoop:
@@ -354,11 +358,9 @@ class Runner:
             while not running.wait(_LOOK_AT_START):
                 if not thread.is_alive():
                     raise WorkEnded("the thread of the memory ended before its work; try again")
-        except BaseException as error:
+        except BaseException:
             if not thread.is_alive():
                 loop.close()
-            if isinstance(error, RuntimeError):
-                raise _no_thread(error) from error
             raise
         self._workers, self._thread = workers, thread
         atexit.register(self.close)

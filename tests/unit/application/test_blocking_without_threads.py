@@ -113,3 +113,20 @@ def test_a_process_that_ends_without_closing_says_nothing() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
     assert (ended.stdout, ended.stderr) == ("0\n", "")
+
+
+def test_work_that_begins_while_the_program_ends_is_refused_with_a_typed_error() -> None:
+    program = (
+        "import atexit\n"
+        "from refold.application.api.blocking import Runner, in_thread\n"
+        "from refold.domain.errors import RefoldError\n"
+        "@atexit.register\n"
+        "def last():\n"
+        "    try: Runner().run(in_thread(int))\n"
+        "    except RefoldError as error: print(error)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "a program that ends has none" in ended.stdout
+    assert not ended.stderr
