@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple, TypeVar, cast
 
+from refold.application.conversation.entries import held_entries
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.parsing import read_thread_id
 from refold.application.erasure.erasing_plan import erased_message, rebuild_notes
@@ -18,6 +19,8 @@ from refold.domain.erasing import Withdrawn, erase_messages
 from refold.domain.errors import InvalidSetting
 from refold.domain.events import WITHDRAWN, ConversationForked, EditProposed, Event, MessageErased
 from refold.domain.evolve import fold
+from refold.domain.frames import RequestFrameChanged
+from refold.domain.messages import is_refused
 from refold.domain.notes import MemoriesChosen, NotesFlushed, Rewritten
 from refold.domain.value import replace
 
@@ -213,7 +216,30 @@ def _first_events(core: Core, copied: LoadedConversation, into: str) -> Iterator
     yield from ended
     with suppress(LogDamaged):  # Events before the damage can still be copied.
         yield from later_erasures(core, copied, fold((forked, *ended), state), into)
+        yield from _renew_frame(core, copied)
     yield from _resize_memories(core, copied, into)
+
+
+def _renew_frame(core: Core, copied: LoadedConversation) -> Iterator[Event]:
+    """Yield the newest frame again if messages are shown with addresses, since these name the copy.
+
+    Thinking in the copy was signed for the addresses of its source: recording the frame again drops it.
+    """
+    frame = copied.state.frame
+    if frame is None or not frame.binds_thinking:
+        return  # Without a frame, the first one drops all thinking before it.
+    if not any(message.thinking for message in copied.state.live) or not _shows_addresses(copied):
+        return
+    for logged in core.log.read_at(copied.thread_id, [frame.version]):
+        if isinstance(logged.event, RequestFrameChanged):
+            yield replace(logged.event, asked_at=copied.state.version, parts=())
+
+
+def _shows_addresses(copied: LoadedConversation) -> bool:
+    return bool(copied.window.previews) or any(
+        entry.message.unknown or any(map(is_refused, entry.message.blocks()))
+        for entry in held_entries(copied.window.entries)
+    )
 
 
 def _resize_memories(core: Core, copied: LoadedConversation, into: str) -> Iterator[Event]:

@@ -3,6 +3,7 @@
 import asyncio
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from refold.application.errors import ThreadExists
 from refold.domain.errors import ConversationGone
 from refold.domain.events import CompactionFailed, ConversationForked
 from refold.infrastructure.event_store.store import SQLiteLog
+from refold.testing.request_judge import preserved_thinking_violations
 from tests.support.command_line import CONTROL, HOSTILE, Refold
 from tests.support.fake_ports import Ticking
 from tests.support.log_files import execute
@@ -307,3 +309,34 @@ def test_texts_in_a_difference_cannot_command_the_terminal(refold: Refold, tmp_p
         assert ran.code == 0
         assert not CONTROL.search(ran.out.replace("\n", ""))
         assert ("[bold]x[/bold]" in ran.out) == ("--full" in words)
+
+
+@pytest.mark.parametrize("kind", ["preview", "unknown block"])
+@pytest.mark.filterwarnings("ignore::refold.UnknownBlockWarning")
+def test_a_fork_shows_no_thinking_that_was_signed_after_addresses_of_its_source(kind: str) -> None:
+    model, requests = "claude-opus-5-5", list[dict[str, Any]]()
+    large = "a line of the log\n" * 6_000
+    said: list[dict[str, Any]] = [
+        {"type": "text", "text": "Look." if kind == "unknown block" else large}
+    ]
+    if kind == "unknown block":
+        said.append({"type": "future_block", "text": "from the future"})
+    with refold.open(":memory:", window=16_000) as memory:
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": said})
+        for number in range(3):
+            sent = conversation.context(model=model).for_anthropic()
+            thought = {"type": "thinking", "thinking": "Hm.", "signature": f"c2ln{number:04}"}
+            answer = [thought, {"type": "text", "text": f"Done with {number}."}]
+            requests.append({**sent, "answer": answer})
+            conversation.append({"role": "assistant", "content": answer})
+            conversation.append({"role": "user", "content": "Go on."})
+        assert "'thinking'" in str(conversation.context(model=model).messages)
+        copy = conversation.fork()
+        requests.append(copy.context(model=model).for_anthropic())
+        assert "refold://t/0" not in str(requests[-1])
+        assert preserved_thinking_violations(requests, model=model) == []
+        new = {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmV3"}
+        copy.append({"role": "assistant", "content": [new, {"type": "text", "text": "Done."}]})
+        copy.append({"role": "user", "content": "And now?"})
+        assert "c2lnbmV3" in str(copy.context(model=model).messages)
