@@ -57,6 +57,10 @@ RESULTS: frozenset[Side] = frozenset(("result",))
 SAID: frozenset[Side] = frozenset(("said",))
 
 
+LARGE_BLANK = 1_000
+"""Characters from which a blank text is shown by a marker, because it counts although it is not shown."""
+
+
 def tool_parts(
     core: Core,
     loaded: LoadedConversation,
@@ -86,7 +90,7 @@ def tool_parts(
             name = _name_of(entry, index, block)
             if name is None or name.side not in sides or not allowed.allows(entry.position, *name):
                 continue
-            if _is_blank(block):
+            if _is_blank(block) and len(block.get("text") or "") < LARGE_BLANK:
                 continue  # It is not shown, so that leaving it out would only add a marker.
             shown = loaded.window.previews.get((entry.position, name.call_id, name.side))
             if _is_as_short(shown, preview):

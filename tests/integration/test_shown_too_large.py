@@ -195,6 +195,17 @@ def test_blank_texts_are_not_left_out_for_they_are_not_shown() -> None:
     assert sum(counts) < 60
 
 
+def test_a_blank_text_that_leaves_no_room_becomes_a_marker() -> None:
+    with refold.open(":memory:", window=8_000) as memory:
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "\n" * 60_000})
+        conversation.append({"role": "user", "content": "Was that blank?"})
+        shown = str(fits(conversation).messages)
+        assert "characters of this text are left out here" in shown
+        assert "Was that blank?" in shown
+        assert conversation.read(0).text == "\n" * 60_000
+
+
 def test_who_wants_nothing_shortened_is_told_of_the_setting_and_of_erasing() -> None:
     with refold.open(":memory:", window=8_000, shorten_texts=False) as memory:
         conversation = memory.conversation("t")
