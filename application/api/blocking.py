@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from contextvars import Context, copy_context
-from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from refold.application.errors import LogError
@@ -82,10 +81,8 @@ async def run_to_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 
 
 def _no_thread(error: RuntimeError) -> LogError:
-    what = f"nothing was done, as no thread could be used ({error})"
-    return LogError(
-        f"{what}: free memory or raise the limit of threads; a program that ends has none"
-    )
+    advice = "free memory or raise the limit of threads; a program that ends has none"
+    return LogError(f"nothing was done, as no thread could be used ({error}): {advice}")
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -96,9 +93,10 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
     import asyncio
 
     loop, context = asyncio.get_running_loop(), copy_context()
-    work = partial(_raise_plainly, function, *args, **kwargs)
     try:
-        future = loop.run_in_executor(None, context.run, work)
+        future = loop.run_in_executor(
+            None, context.run, lambda: _raise_plainly(function, *args, **kwargs)
+        )
     except RuntimeError as error:
         raise _no_thread(error) from error
     return await future

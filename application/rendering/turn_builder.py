@@ -403,8 +403,8 @@ _Parts = tuple[tuple[Any, "_Parts"], ...]
 """Key or index of each dictionary and list in JSON data, with those that it has."""
 
 
-def _parts_of(data: Any) -> _Parts:
-    places = data.items() if type(data) is dict else enumerate(data)
+def _parts_of(data: dict[str, Any] | list[Any]) -> _Parts:
+    places: Iterable[tuple[Any, Any]] = data.items() if isinstance(data, dict) else enumerate(data)
     return tuple((at, _parts_of(part)) for at, part in places if type(part) in (dict, list))
 
 

@@ -135,6 +135,8 @@ class DurablePool(SteadyPool):
 class DurableDatastore(SQLiteDatastore):
     """A datastore of the eventsourcing library with durable connections and text stream names."""
 
+    pool: DurablePool
+
     def __init__(
         self, db_name: str, *, reading: ReadOnlyPlace | None = None, checkpoints: bool = True
     ) -> None:
@@ -145,7 +147,6 @@ class DurableDatastore(SQLiteDatastore):
 
     def forget_pages(self) -> None:
         """Make idle connections reload their cached pages from the disk."""
-        assert isinstance(self.pool, DurablePool)
         with GATE.used():
             self.pool.forget_pages()
 
@@ -154,7 +155,7 @@ class DurableDatastore(SQLiteDatastore):
         # Before the locks of the pool: a thread of the parent may hold one, and it does not exist
         # in a forked process.
         self._process.check()
-        return Transaction(cast(DurablePool, self.pool), commit=commit, is_single=is_single)
+        return Transaction(self.pool, commit=commit, is_single=is_single)
 
     @contextmanager
     def get_connection(self, *, commit: bool) -> Generator[SQLiteConnection]:

@@ -262,15 +262,15 @@ class CheckedConnection(SQLiteConnection):
         """Make the connection ready for the next transaction."""
 
 
-class Pool(Protocol):
-    """A pool that lends connections to transactions."""
+class Lender(Protocol):
+    """A pool that lends connections."""
 
     def get_connection(self, *, is_writer: bool) -> SQLiteConnection:
-        """Lend a connection."""
+        """Take a connection from the pool."""
         ...
 
     def put_connection(self, conn: SQLiteConnection) -> None:
-        """Take a connection back."""
+        """Return a connection to the pool."""
         ...
 
     def abandon(self, conn: SQLiteConnection, thread: int) -> None:
@@ -286,7 +286,7 @@ class Transaction:
 
     __slots__ = ("_commit", "_connection", "_cursor", "_is_single", "_loan", "_pool")
 
-    def __init__(self, pool: Pool, *, commit: bool, is_single: bool = False) -> None:
+    def __init__(self, pool: Lender, *, commit: bool, is_single: bool = False) -> None:
         """Create a transaction; entering it begins it. ``commit`` says whether it writes.
 
         ``is_single`` says that it is one query, which SQLite begins and ends by itself.
@@ -326,11 +326,11 @@ class Transaction:
             self._loan.close()
 
 
-def _loan(pool: Pool, *, is_writer: bool) -> Generator[SQLiteConnection]:
+def _loan(pool: Lender, *, is_writer: bool) -> Generator[SQLiteConnection]:
     """Yield a connection, and return it when the generator is closed.
 
     The exception of a signal can arrive before the first step of ``__exit__``. Python closes a generator
-    that is no longer referred to.
+    whose last reference is gone.
     """
     with GATE.used():
         thread = get_ident()

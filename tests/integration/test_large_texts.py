@@ -197,7 +197,7 @@ def screenshots(conversation: refold.ConversationMemory, number: int, *, by_tool
 
 @pytest.mark.parametrize("by_tool", [False, True])
 def test_no_request_has_more_images_than_the_api_takes(by_tool: bool) -> None:
-    decisions = 0
+    decisions, shown = 0, ""
     with refold.open(":memory:", window=5_000_000) as memory:
         conversation = memory.conversation("t")
         conversation.append({"role": "user", "content": "look"})
