@@ -16,6 +16,7 @@ from .chats import (
     extra_of,
     find_chats,
     has_system_message,
+    original_of,
     speaks_anthropic,
     speaks_openai,
     tools_of,
@@ -109,13 +110,15 @@ def _take(
         skipped.append(not_a_message(place, problem))
         return
     message_id = usable_id(item.get("id")) or usable_id(item.get("message_id"))
+    original = original_of(item)
+    taken = _TAKEN if original is None else _TAKEN | {"original"}
     # Everything was checked above, and a file has many messages.
     message = build_unvalidated(
         Message,
         role=role,
         content=content,
         author=author,
-        extra=extra_of(item, _TAKEN),
+        extra=extra_of(item, taken),
         unknown=(),
     )
     recorded = build_unvalidated(
@@ -127,7 +130,7 @@ def _take(
         line=place,
         model=text_or_none(item.get("model")),
         stop_reason=text_or_none(item.get("stop_reason")),
-        original=None,
+        original=original,
     )
     messages.append(recorded)
 

@@ -7,6 +7,7 @@ from refold.application.conversation.transcripts import Skipped
 from refold.domain.late_model import Field
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Author
+from refold.domain.originals import Original
 from refold.domain.value import Value
 
 from .transcript_source import Source, as_list, as_object, objects_in, thread_id, usable_id
@@ -210,6 +211,18 @@ _OF_EXPORTS = frozenset({"position", "at", "role", "content", "message_id"})
 
 def _exported(value: Any) -> bool:
     return isinstance(value, dict) and value.keys() >= _OF_EXPORTS
+
+
+def original_of(item: dict[str, Any]) -> Original | None:
+    """Return the foreign form of a message that an export has next to it, or None.
+
+    In a message of another program, a field of this name is its own.
+    """
+    match item.get("original"):
+        case {"format": str(form), "data": data, **others} if form and not others:
+            return Original(format=form, data=data) if _exported(item) else None
+        case _:
+            return None
 
 
 def _anthropic_message(value: Any) -> bool:

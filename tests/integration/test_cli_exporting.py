@@ -82,6 +82,28 @@ def test_our_own_lines_are_told_from_those_of_another_api(tmp_path: Path, refold
     assert lines == exported(refold("export", "t").out)
 
 
+def test_the_form_in_which_another_api_gave_a_message_comes_back(
+    tmp_path: Path, refold: Refold
+) -> None:
+    form = {"format": "openai-responses", "data": [{"type": "reasoning", "encrypted_content": "s"}]}
+    own = {"original": {"format": "a field of somebody else", "data": 1, "more": 2}}
+    given = [
+        {"role": "user", "content": "What is seven times six?", "original": form},
+        {"role": "assistant", "content": "It is forty-two, as ever.", **own},
+    ]
+    with open_memory(tmp_path / "agent.db") as memory:
+        memory.conversation("t").append(given, recorded=True)
+    assert refold("export", "t", "--out", tmp_path / "t.jsonl").code == 0
+    imported(tmp_path / "other.db", refold, tmp_path / "t.jsonl")
+    with open_memory(tmp_path / "other.db") as memory:
+        asked, answered = memory.conversation("t").messages()
+    assert asked.original is not None
+    assert asked.original.model_dump() == form
+    assert asked.message.extra is None
+    assert answered.original is None
+    assert answered.message.extra == own
+
+
 def test_the_events_have_their_stored_names_and_all_fields(tmp_path: Path, refold: Refold) -> None:
     with open_memory(tmp_path / "agent.db", window=8_000) as memory:
         memory.conversation("t").append(talk(40), recorded=True)
