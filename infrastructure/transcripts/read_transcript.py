@@ -180,9 +180,14 @@ def _is_database(path: Path) -> bool:
 
 
 def _begin_of(path: Path, size: int = len(inspect_logs.ARCHIVE)) -> bytes:
-    """Return the first bytes of a file, or none if it cannot be read."""
-    with suppress(OSError, ValueError), path.open("rb") as file:
-        return file.read(size)
+    """Return the first bytes of a file, or none if it cannot be read or is a pipe.
+
+    What is taken from a pipe is not there any more when the content is read.
+    """
+    with suppress(OSError, ValueError):
+        if path.is_file():
+            with path.open("rb") as file:
+                return file.read(size)
     return b""
 
 

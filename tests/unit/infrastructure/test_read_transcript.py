@@ -2,8 +2,10 @@
 
 import gzip
 import json
+import os
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -349,3 +351,21 @@ def test_each_line_is_parsed_once_and_each_message_looked_at_once_for_a_format(
     assert len(read_transcript(path).conversations[0].messages) == lines
     # Two values show that the file is not a document.
     assert calls == {"_too_deep": lines + 2, "is_message": lines, "_openai_message": lines}
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_what_comes_through_a_pipe_is_read_from_its_beginning(
+    pack: Callable[[bytes], bytes],
+) -> None:
+    lines = [claude_user(f"u{n}", f"Question {n}") for n in range(100)]
+    data = pack(jsonl(*lines).encode())
+    assert len(data) < 1 << 16, "all of it fits into the pipe"
+    read, write = os.pipe()
+    try:
+        os.write(write, data)
+        os.close(write)
+        transcript = read_transcript(f"/dev/fd/{read}")
+    finally:
+        os.close(read)
+    assert not transcript.skipped
+    assert len(only(transcript).messages) == len(lines)
