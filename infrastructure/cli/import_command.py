@@ -19,6 +19,7 @@ from refold.application.conversation.transcripts import (
     Transcript,
 )
 from refold.application.errors import TranscriptError
+from refold.domain.errors import InvalidMessage
 from refold.domain.messages import Message
 from refold.domain.value import replace
 from refold.infrastructure.files.log_place import LogPlace
@@ -156,6 +157,8 @@ class _Importer:
             item = _failed(path, error) if session.is_named else left_out
         except TranscriptError as error:
             item = _failed(path, error)
+        except InvalidMessage as error:  # Such as one that is too large for any request.
+            item = _failed(path, TranscriptError(f"{path}: {error}"))
         self.done.append(item)
         return item
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -68,6 +69,20 @@ def test_files_that_are_no_sessions_are_counted_and_broken_ones_named(
     assert "2 other files" in " ".join(done.out.split())
     assert "broken.jsonl.gz is a gzip file that is broken" in " ".join(done.err.split())
     assert done.code == 2
+    assert lengths(refold) == {"a": 4, "b": 2, "codex-1": 1}
+
+
+def test_a_message_that_is_too_large_stops_its_file_and_no_other(
+    refold: Refold, folder: Path
+) -> None:
+    large = claude_user("large", "x" * (33 << 20), sessionId="large")
+    (folder / "large.jsonl").write_text(jsonl(large))
+    os.utime(folder / "large.jsonl", (0, 0))  # The oldest file comes first.
+    ran = refold("import", str(folder), "--json")
+    assert ran.code == 2
+    errors = {Path(f["file"]).name: f["error"] for f in ran.answer["files"] if "error" in f}
+    assert errors.keys() == {"large.jsonl"}
+    assert "large.jsonl: message: has 34,6" in errors["large.jsonl"]
     assert lengths(refold) == {"a": 4, "b": 2, "codex-1": 1}
 
 
