@@ -58,6 +58,7 @@ looking takes a seventh of the time of a short command, and a quarter of that of
 def main() -> None:
     """Run a command. Exit codes are those of the command line, and 130 after Ctrl-C."""
     gc.set_threshold(_COLLECTED)
+    _replace_closed_streams()
     try:
         if sys.argv[1:] == ["--version"]:
             _print_version()
@@ -67,6 +68,17 @@ def main() -> None:
         run(lambda: stopped(sys.argv[1:]))
     except KeyboardInterrupt:
         _end()
+
+
+def _replace_closed_streams() -> None:
+    """Read nothing from and write nowhere to what was closed for this process, such as by ``>&-``.
+
+    Otherwise the next file that is opened, such as the log, would get its number.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115, PTH123 (kept to the end)
 
 
 def _print_version() -> None:

@@ -18,7 +18,16 @@ from refold.infrastructure.cli import output
 from refold.infrastructure.cli.options import FormatName
 from refold.infrastructure.transcripts.read_transcript import FORMATS
 from refold.testing.request_judge import violations
-from tests.support.command_line import CONTROL, HOSTILE, Refold, process, ran, talk, talk_file
+from tests.support.command_line import (
+    CONTROL,
+    HOSTILE,
+    PROGRAM,
+    Refold,
+    process,
+    ran,
+    talk,
+    talk_file,
+)
 from tests.support.log_files import execute, flipped, rows, set_state
 from tests.support.transcript_files import call, claude_answer, claude_user, jsonl, result, text
 
@@ -630,6 +639,14 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, line: str) -> None:
         err = started.stderr.read()
         assert started.wait(60) == 0
     assert err == b""
+
+
+@pytest.mark.parametrize("line", ["import talk.json --json", "--version"])
+def test_a_program_without_standard_output_works_as_with_it(tmp_path: Path, line: str) -> None:
+    talk_file(tmp_path / "talk.json")
+    command = ["sh", "-c", 'exec "$@" >&-', "sh", *PROGRAM, *line.split()]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120, check=False)
+    assert (ended.returncode, ended.stderr) == (0, b"")
 
 
 @pytest.mark.slow
