@@ -208,7 +208,8 @@ def _import(
 ) -> dict[str, Any]:
     require_one(transcript, thread)
     chats = [
-        memory.conversation(thread or c.thread_id, owner=owner) for c in transcript.conversations
+        memory.conversation(c.thread_id if thread is None else thread, owner=owner)
+        for c in transcript.conversations
     ]
     for conversation, recorded in zip(chats, transcript.conversations, strict=True):
         refuse_another(conversation, recorded, transcript)

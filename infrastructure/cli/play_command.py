@@ -192,7 +192,7 @@ def _check_first(opened: Callable[[], Memory], transcript: Transcript, thread: s
     """Report an invalid setting, path or log before anything is played."""
     with opened() as memory:
         for recorded in transcript.conversations:
-            conversation = memory.conversation(thread or recorded.thread_id)
+            conversation = memory.conversation(recorded.thread_id if thread is None else thread)
             refuse_another(conversation, recorded, transcript)
 
 
@@ -233,7 +233,7 @@ class _Run:
         self._quiet = quiet
 
     def play(self, recorded: RecordedConversation) -> PlayFigures:
-        thread_id = self._thread or recorded.thread_id
+        thread_id = recorded.thread_id if self._thread is None else self._thread
         with progress_bar(thread_id, len(recorded.messages), quiet=self._quiet) as bar:
 
             def watch(event: Played) -> None:

@@ -104,6 +104,16 @@ def test_one_thread_id_for_a_folder_is_refused(refold: Refold, folder: Path) -> 
     assert "use one of them" in both.err
 
 
+@pytest.mark.parametrize("command", ["import", "play"])
+def test_an_empty_thread_id_is_refused_and_nothing_is_stored(
+    refold: Refold, folder: Path, command: str
+) -> None:
+    file = folder / "one" / "a.jsonl"
+    ran = refold(command, str(file), "--thread", "", "--db", "agent.db", "--json")
+    assert (ran.code, ran.answer["error"]) == (2, "InvalidThreadId")
+    assert refold("show", "a").code == 2, "it is not stored under the id of the file instead"
+
+
 def test_watching_imports_what_is_written_meanwhile_and_ends_with_ctrl_c(
     refold: Refold, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
