@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -154,6 +154,9 @@ def _begin(memory: Memory, given: str) -> tuple[str, Span | None]:
         for thread in (address.thread_id, address.as_written):
             if memory.conversation(thread).version:
                 return thread, read_span(str(address.position))
+        with suppress(InvalidThreadId):  # An address can be longer than an id.
+            if memory.conversation(given).version:
+                return given, None
         return find_thread(memory, address.thread_id), read_span(str(address.position))
     if not memory.conversation(given).version and (found := _WITH_POSITION.fullmatch(given)):
         return find_thread(memory, found[1]), read_span(found[2])

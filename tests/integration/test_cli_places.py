@@ -152,3 +152,15 @@ def test_a_new_id_that_is_the_beginning_of_others_is_warned_of(refold: Refold) -
     assert ALIKE in said
     assert refold("show", "9a9eadc8", "--json").answer["thread_id"] == "9a9eadc8"
     assert refold("fork", NAME, "another").err == ""
+
+
+def test_a_whole_id_that_looks_like_an_address_is_not_the_beginning_of_another(
+    tmp_path: Path, refold: Refold
+) -> None:
+    named = "refold://x/1"
+    with library.open(tmp_path / "agent.db") as memory:
+        for thread in ("xyz", named):
+            memory.conversation(thread).append(talk(1))
+    erased = refold("erase", named, "0", "--yes", "--json").answer
+    assert (erased["thread_id"], erased["positions"]) == (named, [0])
+    assert refold("show", "refold://xyz/1", "--json").answer["thread_id"] == "xyz"
