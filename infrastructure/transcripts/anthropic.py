@@ -105,8 +105,7 @@ def _take(
     role = _role(item.get("role"))
     content = as_content(item.get("content")) if role is not None else None
     if role is None or content is None:
-        roles = ("user", "assistant", "system")
-        problem = why_no_role(item, roles) if role is None else "no content"
+        problem = why_no_role(item, _ROLES) if role is None else "no content"
         skipped.append(not_a_message(place, problem))
         return
     message_id = usable_id(item.get("id")) or usable_id(item.get("message_id"))
