@@ -161,13 +161,14 @@ def _texts_in(value: object) -> Iterator[str]:
 def quoting_attempts(decisions: Iterable[Event], is_quoted: IsQuoted) -> frozenset[str]:
     """Return the ids of compaction attempts whose focus quotes a message.
 
-    Attempts that extend a summary made with such a focus are included.
+    Attempts that continue a summary made with such a focus are included, and those that rebuild it from the
+    texts of models. Only what code makes for an erasure is not made of these texts.
     """
     attempts, summaries = set[str](), set[str]()
     for event in decisions:
         match event:
             case CompactionRequested():
-                carried = event.supersedes in summaries and not event.rebuilds
+                carried = event.supersedes in summaries and event.trigger != "erasure"
                 if carried or _quotes(event.focus, is_quoted):
                     attempts.add(event.attempt_id)
             case CompactionPerformed():

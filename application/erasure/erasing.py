@@ -378,7 +378,7 @@ class _Erasing:
         active = loaded.state.summary
         if active is None or all(v != active.version for v, _ in known.made_from(known.fresh)):
             return None
-        return rebuild_summary(self._core, loaded, known.fresh)
+        return rebuild_summary(self._core, loaded, known.fresh, quoting=known.quoting)
 
     def _rebuild_notes(self, known: Lineage) -> NotesRebuild:
         withdrawn, version = _withdrawn_notes(known), known.version

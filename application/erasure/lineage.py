@@ -66,6 +66,11 @@ class Lineage(NamedTuple):
         """Return a predicate for other texts that are erased with the messages at these positions."""
         return _every_text if self.takes_all else quote_checker(self.said(positions))
 
+    @property
+    def quoting(self) -> frozenset[str]:
+        """Ids of compaction attempts whose focus quotes one of the ``fresh`` messages, and of those made from them."""
+        return quoting_attempts((event for _, event in self.decisions), self.is_quoted(self.fresh))
+
     def made_from(self, positions: frozenset[int]) -> Iterator[tuple[int, Event]]:
         """Yield the messages at these positions, and the events made or quoted from them."""
         attempts: dict[str, Coverage] = {

@@ -177,21 +177,32 @@ class _Part(NamedTuple):
 
 
 def rebuild_summary(
-    core: Core, loaded: LoadedConversation, gone: frozenset[int], into: str | None = None
+    core: Core,
+    loaded: LoadedConversation,
+    gone: frozenset[int],
+    into: str | None = None,
+    quoting: frozenset[str] = frozenset(),
 ) -> SummaryRebuild:
     """Rebuild the active summary without the messages ``gone``, with the same coverage.
 
     The result is not larger, except that a note takes about 60 tokens. Extracts that do not involve
     ``gone`` are reused; the others and the ledger are rebuilt. ``into`` is the thread id of a copy
-    that the summary is for. No model is needed. Runs an event loop of its own: call it from a
+    that the summary is for. ``quoting`` are the ids of attempts that were made with a focus that quotes
+    ``gone``, or from what was. No model is needed. Runs an event loop of its own: call it from a
     thread without one.
     """
-    return asyncio.run(_Rebuilder(core, loaded, gone, into or loaded.thread_id).rebuild())
+    rebuilder = _Rebuilder(core, loaded, gone, into or loaded.thread_id, quoting)
+    return asyncio.run(rebuilder.rebuild())
 
 
 class _Rebuilder:
     def __init__(
-        self, core: Core, loaded: LoadedConversation, gone: frozenset[int], into: str
+        self,
+        core: Core,
+        loaded: LoadedConversation,
+        gone: frozenset[int],
+        into: str,
+        quoting: frozenset[str],
     ) -> None:
         assert loaded.window.summary is not None
         self._core = core
@@ -199,6 +210,7 @@ class _Rebuilder:
         self._source = loaded.thread_id
         self._thread_id = into
         self._gone = gone
+        self._quoting = quoting
         self._old = loaded.window.summary
         self._count = core.counter.count_text
         self._overhead = core.budget(Extras()).summary_overhead
@@ -268,7 +280,8 @@ class _Rebuilder:
             made = logged.event
             assert isinstance(made, CompactionPerformed)
             if made.earlier:
-                parts = list(_earlier_parts(made, before or made.coverage))
+                is_quoting = made.attempt_id in self._quoting
+                parts = list(_earlier_parts(made, before or made.coverage, is_quoting))
             parts.append(_Part(made.leaf, made.coverage, before))
             before = made.coverage
         return parts or [_Part(None, self._old.coverage, None)]
@@ -390,9 +403,14 @@ def _performed_event(
     )
 
 
-def _earlier_parts(made: CompactionPerformed, covered: Coverage) -> Iterator[_Part]:
-    """Yield the parts of the extracts that a rebuilt summary continues. ``covered`` was covered before it."""
-    if any(leaf.text == WITHDRAWN for leaf in made.earlier):
+def _earlier_parts(
+    made: CompactionPerformed, covered: Coverage, is_quoting: bool
+) -> Iterator[_Part]:
+    """Yield the parts of the extracts that a rebuilt summary continues. ``covered`` was covered before it.
+
+    An extract of several texts may have words of a model, and so the quotation of a focus.
+    """
+    if is_quoting or any(leaf.text == WITHDRAWN for leaf in made.earlier):
         yield _Part(None, covered, None)
         return
     for leaf in made.earlier:

@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
+from refold.application.api.results import CompactionResult
+from refold.application.ports.summariser import SummaryDraft, SummaryRequest
 from refold.domain.pinning import WITHDRAWN_LABEL
 from tests.support.command_line import Refold
 from tests.support.erasing_scenes import PATH, SECRET, holding, is_sound, opened, talk
@@ -70,6 +73,47 @@ def test_a_focus_that_quotes_is_withdrawn_with_what_was_made_with_it(folder: Pat
         assert len(report.rebuilt) == 1
         assert "file_3.py" in str(conversation.context().summary)
         is_sound(memory, conversation)
+
+
+@pytest.mark.parametrize("rebuilds", [1, 2])
+def test_a_focus_that_quotes_is_withdrawn_from_what_was_rebuilt_of_its_summary(
+    folder: Path, rebuilds: int
+) -> None:
+    """The second time, the texts of models do not all fit, and code shortens them to one."""
+    with opened(folder, summariser=RepeatingFocus(), window=8_000) as memory:
+        conversation = memory.conversation("t")
+        talk(conversation, 1, [0])
+        conversation.pin(0)  # No summary covers it.
+        made = [_compacted(conversation, f"keep all about {PATH}")]
+        while sum(one.rebuilt for one in made) < rebuilds:
+            made.append(_compacted(conversation))
+        assert PATH in str(conversation.context().summary)
+        assert conversation.erase(0).complete
+        assert holding(folder) == {}
+        assert PATH not in str(conversation.context().memory)
+        is_sound(memory, conversation)
+
+
+class RepeatingFocus:
+    """Writes paths of the focus and of the text before into long summaries."""
+
+    name = "repeating"
+
+    async def summarise(self, request: SummaryRequest) -> SummaryDraft:
+        before = f"{request.focus} {request.previous}"
+        kept = f"They spoke of {PATH}. " if PATH in before else "They spoke. "
+        parts = (f"Part {n} was looked at. " for n in range(request.target_tokens // 8))
+        text = kept + "".join(parts)
+        return SummaryDraft(text=text, complete=True, model="r", prompt_fingerprint="r")
+
+
+def _compacted(conversation: ConversationMemory, focus: str | None = None) -> CompactionResult:
+    for n in range(3):
+        asked = {"role": "user", "content": f"Go on with part {n}. " * 50}
+        conversation.append([asked, {"role": "assistant", "content": "It is done. " * 50}])
+    made = conversation.compact(focus=focus, all=True, keep_last=1, force=True)
+    assert made.outcome == "performed"
+    return made
 
 
 def test_what_shares_less_than_twelve_characters_stays(memory: Memory) -> None:

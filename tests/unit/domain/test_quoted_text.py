@@ -89,8 +89,10 @@ def test_a_focus_taints_what_was_made_with_it_and_what_carries_that_on() -> None
         performed(4, "a2", summary_id="s2", coverage=coverage(4)),
         requested(6, "a3", supersedes="s2", rebuilds=True),
         performed(6, "a3", summary_id="s3", coverage=coverage(6)),
+        requested(6, "a4", supersedes="s3", rebuilds=True, trigger="erasure"),
+        performed(6, "a4", summary_id="s4", coverage=coverage(6), trigger="erasure"),
     ]
-    assert quoting_attempts(events, is_quoted) == {"a1", "a2"}
+    assert quoting_attempts(events, is_quoted) == {"a1", "a2", "a3"}
     left = [remove_quotes(event, is_quoted, "gone") for event in events]
     assert "4711" not in str(left)
     assert left[2:] == events[2:]
