@@ -294,15 +294,14 @@ class _Erasing:
         This is the slow part of the work, done before the log is locked.
         """
         self._reach = reach
-        found = reach(self._core.log.load)
+        load = self._core.log.load
+        found = reach(load)
         for thread_id, positions in found.items():
-            loaded = self._core.log.load(thread_id)
+            loaded = load(thread_id)
             known = self.trace_messages(loaded, positions)
             self._prepared[thread_id] = self._rebuild_summary(loaded, known)
             self._noted[thread_id] = known.erased, self._rebuild_notes(known)
-        self._quotations.find(
-            self._core.log.load, self._erased_positions(self._core.log.load, found)
-        )
+        self._quotations.find(load, self._erased_positions(load, found))
         return found
 
     def finish(self) -> Mapping[str, Done]:
@@ -335,7 +334,8 @@ class _Erasing:
             return {}
         erasures: dict[str, Erasure] = {}
         reached = self._reach(load)
-        quoting = dict(self._quotations.find(load, self._erased_positions(load, reached)))
+        lost = {t: self.trace_messages(load(t), ps).withdrawn for t, ps in reached.items()}
+        quoting = dict(self._quotations.find(load, self._erased_positions(load, reached), lost))
         for thread_id, positions in reached.items():
             now = load(thread_id)
             if now.state.erased:

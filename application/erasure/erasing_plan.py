@@ -34,7 +34,7 @@ from refold.domain.events import (
 )
 from refold.domain.frames import RequestFrameChanged
 from refold.domain.messages import Message
-from refold.domain.notes import MemoriesChosen, Note, NotesFlushed, Rewritten
+from refold.domain.notes import ChosenMemory, MemoriesChosen, Note, NotesFlushed, Rewritten
 from refold.domain.noting import LEDGER, fitting_notes, notes_by_code
 from refold.domain.pinning import WITHDRAWN_LABEL
 from refold.domain.quoted_text import remove_quotes
@@ -351,6 +351,8 @@ def _versions(
 
 Positions = Mapping[str, Collection[int]]
 """Positions of messages, by thread id."""
+Withdrawals = Mapping[str, Collection[str]]
+"""Ids of withdrawn summaries and notes, by thread id."""
 Choices = Mapping[int, MemoriesChosen]
 """Memory choices, by version."""
 
@@ -369,8 +371,13 @@ class Quotations:
         self._core = core
         self._known: dict[str, _Read] = {}
 
-    def find(self, load: Loading, gone: Positions) -> Mapping[str, Choices]:
-        """Return the choices that quote these messages from another conversation, by thread id."""
+    def find(
+        self, load: Loading, gone: Positions, withdrawn: Withdrawals = MappingProxyType({})
+    ) -> Mapping[str, Choices]:
+        """Return the choices that quote these messages from another conversation, by thread id.
+
+        Those that quote a ``withdrawn`` summary or note are included.
+        """
         owners = {load(thread_id).state.owner for thread_id in gone} - {None}
         if not owners:
             return {}  # Only conversations of the same owner quote each other.
@@ -381,7 +388,7 @@ class Quotations:
             quoting = {
                 version: event
                 for version, event in self._choices(load(row.thread_id)).items()
-                if any(m.is_made_of(t, ps) for m in event.memories for t, ps in gone.items())
+                if any(_is_lost(memory, gone, withdrawn) for memory in event.memories)
             }
             if quoting:
                 found[row.thread_id] = quoting
@@ -400,6 +407,14 @@ class Quotations:
             }
             known = self._known[thread_id] = _Read(version, {**known.choices, **newer})
         return known.choices
+
+
+def _is_lost(memory: ChosenMemory, gone: Positions, withdrawn: Withdrawals) -> bool:
+    source = memory.message_id
+    if memory.kind == "note":
+        source = source.rpartition("/")[0]  # The number of the note follows.
+    is_withdrawn = source in withdrawn.get(memory.thread_id or "", ())
+    return is_withdrawn or any(memory.is_made_of(t, positions) for t, positions in gone.items())
 
 
 def withdraw_choices(now: LoadedConversation, choices: Choices) -> tuple[Erasure, Done]:

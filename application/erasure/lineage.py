@@ -10,6 +10,7 @@ from refold.application.runtime.core import Core
 from refold.domain.conversation import Conversation, Coverage
 from refold.domain.erasing import is_made_from
 from refold.domain.events import (
+    CompactionPerformed,
     CompactionRequested,
     Event,
     MessageAppended,
@@ -70,6 +71,14 @@ class Lineage(NamedTuple):
     def quoting(self) -> frozenset[str]:
         """Ids of compaction attempts whose focus quotes one of the ``fresh`` messages, and of those made from them."""
         return quoting_attempts((event for _, event in self.decisions), self.is_quoted(self.fresh))
+
+    @property
+    def withdrawn(self) -> frozenset[str]:
+        """Ids of summaries and of notes on demand that are made from the ``fresh`` messages or quote them."""
+        made = [event for _, event in self.made_from(self.fresh)]
+        summaries = {e.summary_id for e in made if isinstance(e, CompactionPerformed)}
+        notes = {e.flush_id for e in made if isinstance(e, NotesFlushed) and e.is_on_demand}
+        return frozenset(summaries | notes)
 
     def made_from(self, positions: frozenset[int]) -> Iterator[tuple[int, Event]]:
         """Yield the messages at these positions, and the events made or quoted from them."""

@@ -94,6 +94,31 @@ def test_a_focus_that_quotes_is_withdrawn_from_what_was_rebuilt_of_its_summary(
         is_sound(memory, conversation)
 
 
+@pytest.mark.parametrize(("allowed", "quoted"), [("notes", 1), ("summaries", 2)])
+def test_what_is_withdrawn_as_a_quotation_is_withdrawn_where_others_quote_it(
+    folder: Path, allowed: str, quoted: int
+) -> None:
+    """The message is not among those that the summary and the note were made of."""
+    how = {"memories": 5, "owner_memories": allowed, "window": 8_000}
+    with opened(folder, summariser=RepeatingFocus(), **how) as memory:
+        first = memory.conversation("first", owner="ann")
+        talk(first, 20)
+        tools = first.tools(edits="allow")
+        tools.call("remember", {"text": f"They spoke of {PATH} before.", "kind": "decision"})
+        talk(first, 1, [0])
+        focus = f"keep all about {PATH}"
+        assert first.compact(focus=focus, all=True, keep_last=2).outcome == "performed"
+        second = memory.conversation("second", owner="ann")
+        second.append({"role": "user", "content": "What was it that they spoke of?"})
+        assert str(second.context().system).count(PATH) == quoted
+        report = first.erase(40)
+        assert report.complete
+        assert ("second", "quoted memory") in {(one.thread_id, one.place) for one in report.removed}
+        assert PATH not in str(second.context().system)
+        assert holding(folder) == {}
+        is_sound(memory, second)
+
+
 class RepeatingFocus:
     """Writes paths of the focus and of the text before into long summaries."""
 
