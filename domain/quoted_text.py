@@ -111,6 +111,10 @@ SHORTEST_QUOTE = 12
 _NOT_SAID = frozenset({"type", "id", "name", "tool_use_id", "media_type", "signature"})
 """Fields of a block that an erasure keeps, or that are not meant for readers."""
 
+_TYPE = frozenset({"type"})
+_NAMES = frozenset({"type", "name"})
+"""Fields of a tool or a block of system text without which it is none."""
+
 IsQuoted = Callable[[str], bool]
 
 
@@ -226,18 +230,28 @@ def _part_quotes(part: FramePart, is_quoted: IsQuoted) -> bool:
 def _replace_in_part(part: FramePart, is_quoted: IsQuoted, marker: str) -> FramePart:
     if not _part_quotes(part, is_quoted):
         return part
-    return replace(part, value=_replace_lines(part.value, is_quoted, marker))
+    return replace(part, value=_replace_lines(part.value, is_quoted, marker, _NAMES))
 
 
-def _replace_lines(value: Any, is_quoted: IsQuoted, marker: str) -> Any:
-    """Replace each quoting line by ``marker``, or the whole text if the quotation spans lines."""
+def _replace_lines(
+    value: Any, is_quoted: IsQuoted, marker: str, kept: frozenset[str] = _TYPE
+) -> Any:
+    """Replace each quoting line by ``marker``, or the whole text if the quotation spans lines.
+
+    Texts of the fields ``kept`` stay. Those of nested values may be a person's words, except types.
+    """
     if isinstance(value, str):
         text = "\n".join(marker if is_quoted(line) else line for line in value.split("\n"))
         return marker if is_quoted(text) else text
     if is_list(value):
         return [_replace_lines(part, is_quoted, marker) for part in value]
     if is_object(value):
-        return {key: _replace_lines(part, is_quoted, marker) for key, part in value.items()}
+        return {
+            key: part
+            if key in kept and isinstance(part, str)
+            else _replace_lines(part, is_quoted, marker)
+            for key, part in value.items()
+        }
     return value
 
 

@@ -8,6 +8,7 @@ from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.api.results import CompactionResult
 from refold.application.ports.summariser import SummaryDraft, SummaryRequest
+from refold.domain.events import WITHDRAWN
 from refold.domain.pinning import WITHDRAWN_LABEL
 from tests.support.command_line import Refold
 from tests.support.erasing_scenes import PATH, SECRET, holding, is_sound, opened, talk
@@ -117,6 +118,26 @@ def test_what_is_withdrawn_as_a_quotation_is_withdrawn_where_others_quote_it(
         assert PATH not in str(second.context().system)
         assert holding(folder) == {}
         is_sound(memory, second)
+
+
+@pytest.mark.parametrize("owner", [None, "ann"])
+def test_a_tool_that_an_erased_message_quotes_keeps_its_name_and_types(
+    folder: Path, owner: str | None
+) -> None:
+    path = {"type": "string", "description": "the path of a file"}
+    schema = {"type": "object", "properties": {"path": path}}
+    tool = {"name": "count_all_the_lines", "input_schema": schema}
+    with opened(folder, window=20_000) as memory:
+        conversation = memory.conversation("t", owner=owner)
+        said = "Use count_all_the_lines with the path of a file."
+        conversation.append({"role": "user", "content": said})
+        conversation.context(tools=[tool])
+        conversation.append({"role": "assistant", "content": "Which one?"})
+        report = memory.erase_owner(owner) if owner else conversation.erase(0)
+        assert report.complete
+        shown = conversation.context(at=conversation.version).for_anthropic()
+    path["description"] = WITHDRAWN
+    assert shown["tools"] == [tool]
 
 
 class RepeatingFocus:
