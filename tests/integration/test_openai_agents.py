@@ -182,6 +182,19 @@ def test_a_pop_that_ended_in_its_middle_is_completed(memory: refold.Memory) -> N
     asyncio.run(play())
 
 
+def test_what_was_cleared_does_not_come_back(memory: refold.Memory) -> None:
+    async def play() -> None:
+        said = [{"role": "user", "content": f"I begin for the {n}th time."} for n in range(4)]
+        session = RefoldSession("t", memory)
+        await session.add_items([said[0], *ITEMS[2:]])
+        await session.clear_session()
+        for number in (1, 2, 3):
+            await session.add_items([said[number]])
+            assert await RefoldSession("t", memory).get_items() == said[1 : number + 1]
+
+    asyncio.run(play())
+
+
 @pytest.mark.parametrize("taken", ["popped", "cleared"])
 @pytest.mark.parametrize("begins_first", ["a", "a~1"])
 def test_a_session_never_gets_the_items_of_another(

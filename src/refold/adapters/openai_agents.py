@@ -242,8 +242,12 @@ class RefoldSession:
     def _complete(self, before: ConversationMemory, copy: ConversationMemory) -> None:
         """Add the items that stood before a popped one in its message, if the process that popped it ended there."""
         position = self._memory.length(copy.thread_id)
-        known = before.messages(position, position + 1)
-        if position and known and len(items := _items_of(known[0])) > 1:
+        known = before.messages(position - 1, position + 1) if position else ()
+        if len(known) < 2 or len(items := _items_of(known[1])) < 2:
+            return
+        # One that was cleared begins with messages of its own, and so does what was added to a copy.
+        (last,) = copy.messages(position - 1, position)
+        if last.message_id == known[0].message_id:
             copy.append(messages_of(items[:-1]), recorded=True, key=_rest_key(position))
 
     def _last(self, conversation: ConversationMemory) -> StoredMessage | None:
