@@ -20,7 +20,9 @@ pydantic_ai = pytest.importorskip("pydantic_ai")
 
 import anthropic  # noqa: E402
 from pydantic_ai.messages import (  # noqa: E402
+    AudioUrl,
     BinaryContent,
+    DocumentUrl,
     ImageUrl,
     ModelMessagesTypeAdapter,
     ModelRequest,
@@ -295,6 +297,34 @@ def test_a_system_prompt_that_changes_with_each_run_makes_no_forks(tmp_path: Pat
         assert f"It is day {day}." in shown
         assert f"It is day {day - 1}." not in shown
     assert "It is day 29." in seen[-1][1]
+
+
+@pytest.mark.parametrize("is_compacted", [False, True], ids=["whole", "compacted"])
+def test_a_model_gets_files_as_the_agent_gave_them(tmp_path: Path, is_compacted: bool) -> None:
+    pdf = b"%PDF-1.4 " + bytes(range(256)) * 1_000
+    files = [
+        BinaryContent(pdf, media_type="application/pdf"),
+        BinaryContent(bytes(500_000), media_type="audio/wav"),
+        DocumentUrl("https://example.org/a.pdf"),
+        AudioUrl("https://example.org/a.mp3"),
+    ]
+    seen: list[Any] = []
+
+    def answer(messages: list[Any], info: Any) -> Any:
+        del info
+        seen.append(messages)
+        return ModelResponse(parts=[TextPart("answer " * 2_000)])
+
+    with refold.open(tmp_path / "a.db", window=80_000, telemetry=False) as memory:
+        capability = MemoryCapability(memory, thread="t")
+        agent: Any = pydantic_ai.Agent(FunctionModel(answer), capabilities=[capability])
+        history: list[Any] = []
+        for number in range(50 if is_compacted else 0):
+            result = agent.run_sync(f"Question {number}. " * 20, message_history=history)
+            history = result.all_messages()
+        agent.run_sync(["What is in these?", *files], message_history=history)
+        assert bool(memory.conversation("t").summaries()) == is_compacted
+    assert seen[-1][-1].parts[-1].content[-len(files) :] == files
 
 
 def test_what_is_no_memory_is_refused() -> None:

@@ -141,7 +141,8 @@ def _compacted(
     if added := system.removeprefix(own).strip():
         parts = [*(parameters.instruction_parts or []), InstructionPart(content=added)]
         parameters = replace(parameters, instruction_parts=parts)
-    return replace(request, messages=from_context(context), model_request_parameters=parameters)
+    messages = from_context(context, given.files)
+    return replace(request, messages=messages, model_request_parameters=parameters)
 
 
 def _text(system: Any) -> str:

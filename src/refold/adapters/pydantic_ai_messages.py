@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic_ai.messages import (
     BinaryContent,
+    CachePoint,
+    DocumentUrl,
     ImageUrl,
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -27,6 +29,7 @@ from refold.domain.messages import Block
 from refold.infrastructure.transcripts.transcript_source import arguments_of
 
 Json = dict[str, Any]
+PDF = "application/pdf"
 FORMAT = "pydantic-ai"
 """Form of a stored message: a message of Pydantic AI."""
 
@@ -42,6 +45,15 @@ class GivenMessages:
             if isinstance(part, SystemPromptPart) and part.dynamic_ref is not None
         ]
         """System prompts that are made again for each run. They are no messages: the next run would have other ones."""
+        self.files = {
+            _key(_user_block(content)): content
+            for message in messages
+            for part in message.parts
+            if part.part_kind == "user-prompt" and not isinstance(part.content, str)
+            for content in part.content
+            if not isinstance(content, str | CachePoint)
+        }
+        """Files and other contents besides texts, by their blocks: a request has them as they were given."""
         self.messages: list[Json] = []
         self._from: list[ModelMessage | None] = []
         for message in messages:
@@ -101,7 +113,8 @@ def _request_blocks(part: Any) -> Iterator[Block]:
             return
         case "user-prompt":
             content = [part.content] if isinstance(part.content, str) else part.content
-            yield from map(_user_block, content)
+            # A cache mark is no content, and its place in a compacted request is another.
+            yield from (_user_block(one) for one in content if not isinstance(one, CachePoint))
         case "tool-return":
             is_error = part.outcome != "success"
             yield _result(part.tool_call_id, part.model_response_str(), is_error=is_error)
@@ -124,20 +137,30 @@ def _user_block(content: Any) -> Block:
         return {"type": "text", "text": content}
     if isinstance(content, ImageUrl):
         return {"type": "image", "source": {"type": "url", "url": content.url}}
-    if isinstance(content, BinaryContent) and content.media_type.startswith("image/"):
+    if isinstance(content, DocumentUrl):
+        return {"type": "document", "source": {"type": "url", "url": content.url}}
+    if isinstance(content, BinaryContent):
+        is_image = content.media_type.startswith("image/")
+        if not is_image and content.media_type != PDF:
+            said = f"{content.media_type}, {len(content.data):,} bytes, {content.identifier}"
+            return {"type": "text", "text": f"[{content.kind}] {said}"}
         source = {"type": "base64", "media_type": content.media_type, "data": content.base64}
-        return {"type": "image", "source": source}
+        return {"type": "image" if is_image else "document", "source": source}
     if isinstance(text := getattr(content, "content", None), str):
         return {"type": "text", "text": text}
     return {"type": "text", "text": f"[{content.kind}] {_text(content)}"}
+
+
+def _key(block: Block) -> str:
+    return json.dumps(block, sort_keys=True)
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
-def from_context(context: Context) -> list[ModelMessage]:
-    """Return the messages of a request. Answers that are shown whole are those that Pydantic AI gave."""
+def from_context(context: Context, files: Mapping[str, Any]) -> list[ModelMessage]:
+    """Return the messages of a request. Answers and files that are shown whole are those that Pydantic AI gave."""
     made: list[ModelMessage] = []
     names: dict[str, str] = {}
     for index, message in enumerate(context.messages):
@@ -152,7 +175,7 @@ def from_context(context: Context) -> list[ModelMessage]:
             text = "\n\n".join(str(block.get("text")) for block in blocks)
             made.append(ModelRequest(parts=[SystemPromptPart(content=text)]))
         else:
-            made.append(ModelRequest(parts=[*_request_parts(blocks, names)]))
+            made.append(ModelRequest(parts=[*_request_parts(blocks, names, files)]))
     return made
 
 
@@ -173,7 +196,9 @@ def _answer_parts(blocks: Sequence[Block]) -> Iterator[Any]:
                 yield TextPart(content=str(block.get("text")))
 
 
-def _request_parts(blocks: Sequence[Block], names: Mapping[str, str]) -> Iterator[Any]:
+def _request_parts(
+    blocks: Sequence[Block], names: Mapping[str, str], files: Mapping[str, Any]
+) -> Iterator[Any]:
     said: list[Any] = []
     for block in blocks:
         if block["type"] == "tool_result":
@@ -183,7 +208,8 @@ def _request_parts(blocks: Sequence[Block], names: Mapping[str, str]) -> Iterato
             name = names.get(call_id, "unknown")
             yield ToolReturnPart(name, content, tool_call_id=call_id, outcome=outcome)
         else:
-            said.append(_user_content(block))
+            file = files.get(_key(block)) if files else None
+            said.append(_user_content(block) if file is None else file)
     if said:
         is_text = all(isinstance(one, str) for one in said)
         yield UserPromptPart(content="\n\n".join(said) if is_text else said)
@@ -199,7 +225,12 @@ def _user_content(block: Block) -> Any:
     match block:
         case {"type": "image", "source": {"type": "url", "url": str(url)}}:
             return ImageUrl(url=url)
-        case {"type": "image", "source": {"data": str(data), "media_type": str(kind)}}:
+        case {"type": "document", "source": {"type": "url", "url": str(url)}}:
+            return DocumentUrl(url=url)
+        case {
+            "type": "image" | "document",
+            "source": {"type": "base64", "data": str(data), "media_type": str(kind)},
+        }:
             return BinaryContent.from_data_uri(f"data:{kind};base64,{data}")
         case _:
             return str(block.get("text") or json.dumps(block))
@@ -227,5 +258,5 @@ def stored_messages(
         elif stored.message.role == "assistant":
             found.append(ModelResponse(parts=[*_answer_parts(blocks)]))
         elif stored.message.role == "user":
-            found.append(ModelRequest(parts=[*_request_parts(blocks, names)]))
+            found.append(ModelRequest(parts=[*_request_parts(blocks, names, {})]))
     return found
