@@ -410,6 +410,44 @@ def test_the_filter_gives_every_item_of_a_whole_session_as_it_is(tmp_path: Path)
         asyncio.run(play(memory))
 
 
+UNANSWERED: list[Any] = [
+    {"role": "user", "content": "Begin."},
+    {"type": "reasoning", "id": "r1", "summary": []},
+    {"type": "function_call", "call_id": "c1", "name": "run", "arguments": "{}"},
+]
+ANSWERED: list[Any] = [
+    *UNANSWERED[:1],
+    *UNANSWERED[2:],
+    {"type": "function_call", "call_id": "c2", "name": "run", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c1", "output": "ok"},
+    {"type": "function_call_output", "call_id": "c2", "output": "ok"},
+]
+
+
+@pytest.mark.parametrize(
+    ("before", "limit"), [(UNANSWERED, None), (ANSWERED, 1), (ANSWERED, 2), (ANSWERED, 3)]
+)
+def test_a_run_without_a_half_of_its_calls_has_the_whole_conversation(
+    memory: refold.Memory, caplog: pytest.LogCaptureFixture, before: list[Any], limit: int | None
+) -> None:
+    async def play() -> None:
+        session = RefoldSession("t", memory, session_settings=SessionSettings(limit=limit))
+        await session.add_items(before)
+        call = testing.function_call("run", {"command": "make"}, call_id="c3")
+        again = testing.function_call("run", {"command": "make"}, call_id="c4")
+        done = testing.assistant_message("done")
+        agent, model = scripted(call, done, again, done)
+        for _ in range(2):
+            await ask(agent, session, "Go on.")
+        assert caplog.records == []
+        for number, request in enumerate(model.calls):
+            said = [one for one in request.input if one.get("role") == "user"]
+            assert [one["content"] for one in said] == ["Begin.", *["Go on."] * (1 + number // 2)]
+        assert len(await session.get_items(-1)) == len(before) + 8
+
+    asyncio.run(play())
+
+
 def test_settings_may_be_a_dictionary(memory: refold.Memory) -> None:
     async def play() -> None:
         session = RefoldSession("t", memory, session_settings={"limit": 2})

@@ -290,7 +290,8 @@ class RefoldSession:
     def _store_ahead(self, given: Sequence[Item]) -> str:
         """Store the end of the input that the run has not given to the session yet, and return the conversation."""
         with self._lock:
-            known = [*map(fingerprint, self._newest(_COMPARED))]
+            kept = _without_halves(self._newest(_COMPARED), self._given, given)
+            known = [*map(fingerprint, kept)]
             asked = [*map(fingerprint, given)]
             begin = _end_of_known(known, asked)
             if begin < len(given):
@@ -331,6 +332,31 @@ def _end_of_known(known: Sequence[str], asked: Sequence[str]) -> int:
         if asked[end - 1] == known[-1] and asked[end - size : end] == known[-size:]:
             return end
     raise NotContinued
+
+
+def _without_halves(
+    known: Sequence[Item], got: Sequence[Item], given: Sequence[Item]
+) -> list[Item]:
+    """Return items without those that the SDK has left out of what a run got.
+
+    These are calls without a result, results without a call, and reasoning before such calls.
+    """
+    calls = {one.get("call_id") for one in got if _is_a(one, "_call")}
+    results = {one.get("call_id") for one in got if _is_a(one, "_output")}
+    halves = (calls ^ results) - {one.get("call_id") for one in given} - {None}
+    kept: list[Item] = []
+    before_a_half = False
+    for item in reversed(known):
+        if item.get("call_id") in halves:
+            before_a_half = _is_a(item, "_call")
+        elif not (before_a_half and item.get("type") == "reasoning"):
+            before_a_half = False
+            kept.append(item)
+    return kept[::-1]
+
+
+def _is_a(item: Item, kind: str) -> bool:
+    return str(item.get("type")).endswith(kind)
 
 
 def _newest_of(items: list[Item], limit: int | None) -> list[Item]:
