@@ -1,5 +1,6 @@
 """Models of OpenAI: agents of LangChain, and loops of one's own, over Chat Completions and the Responses API."""
 
+import base64
 import json
 from collections.abc import Iterator
 from importlib import import_module
@@ -106,6 +107,44 @@ def test_pictures_are_sent_as_pictures(
         agent.invoke({"messages": [{"role": "user", "content": content}]}, CONFIG)
     assert server.refused == []
     assert f"data:image/png;base64,{DOT}" in json.dumps(server.bodies[-1])
+
+
+PDF = base64.b64encode(b"%PDF-1.4 " + bytes(range(256)) * 1_000).decode()
+
+
+@pytest.mark.parametrize("is_compacted", [False, True], ids=["whole", "compacted"])
+@pytest.mark.parametrize("responses", [False, True], ids=["chat", "responses"])
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"type": "file", "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PDF}"}},
+        {"type": "file", "base64": PDF, "mime_type": "application/pdf", "filename": "a.pdf"},
+    ],
+    ids=["chat-part", "langchain-part"],
+)  # fmt: skip
+def test_documents_are_sent_as_documents(
+    server: OpenAIServer,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    document: dict[str, Any],
+    responses: bool,
+    is_compacted: bool,
+) -> None:
+    talk = [
+        {"role": role, "content": f"Part {n}. " + "and so on " * 1_000}
+        for n in range(50 if is_compacted else 0)
+        for role in ("user", "assistant")
+    ]
+    asked = {"role": "user", "content": [{"type": "text", "text": "What is it?"}, document]}
+    with refold.open(tmp_path / "a.db", window=80_000, telemetry=False) as memory:
+        agent = agent_of(server, memory, InMemorySaver(), responses=responses)
+        agent.invoke({"messages": [*talk, asked]}, CONFIG)
+        assert bool(memory.conversation("t").summaries()) == is_compacted
+    assert [one for one in caplog.records if one.name.startswith("refold.adapters")] == []
+    assert server.refused == []
+    sent = json.dumps(server.bodies[-1])
+    assert f"data:application/pdf;base64,{PDF}" in sent
+    assert "a.pdf" in sent
 
 
 TOOLS = refold.tools_from_openai(

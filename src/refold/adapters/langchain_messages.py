@@ -21,8 +21,10 @@ from refold.application.api.following import blocking_conversation
 from refold.application.api.results import Context
 from refold.domain.messages import THINKING
 from refold.domain.value import is_list, is_object
+from refold.infrastructure.transcripts.openai import convert_document
 
 Json = dict[str, Any]
+PDF = "application/pdf"
 _OF_A_STREAM = frozenset({"index", "partial_json"})
 """Fields that LangChain adds to the blocks of a streamed reply."""
 
@@ -122,8 +124,26 @@ def _block(block: Any) -> Json:
             else:
                 source = {"type": "url", "url": url}
             return {"type": "image", "source": source}
+        case {"type": "file"}:
+            return _document(own) or own
         case _:
             return own
+
+
+def _document(own: Json) -> Json | None:
+    """Return a PDF in a form of LangChain or OpenAI as a document of the API, or None if it is another file."""
+    file: Any = own.get("file")
+    match own:
+        case {"base64": str(data), "mime_type": "application/pdf"}:
+            url = f"data:{PDF};base64,{data}"
+        case {"file": {"file_data": str(url)}} if url.startswith(f"data:{PDF};base64,"):
+            return convert_document(url, file)
+        case {"url": str(url), "mime_type": "application/pdf"}:
+            return {"type": "document", "source": {"type": "url", "url": url}}
+        case _:
+            return None
+    extras = own.get("extras")
+    return convert_document(url, {**(extras if is_object(extras) else {}), **own})
 
 
 def _assistant_blocks(message: AIMessage) -> Iterator[Json]:
@@ -177,6 +197,7 @@ def from_message(message: Mapping[str, Any], is_anthropic: bool) -> Iterator[Bas
     if message["role"] == "assistant":
         yield _ai_message(blocks, is_anthropic)
         return
+    blocks = blocks if is_anthropic else [_of_langchain(block) for block in blocks]
     for block in blocks:
         if block["type"] == "tool_result":
             yield ToolMessage(
@@ -190,6 +211,20 @@ def from_message(message: Mapping[str, Any], is_anthropic: bool) -> Iterator[Bas
         is_text = all(block["type"] == "text" for block in rest)
         text = "\n\n".join(str(block.get("text")) for block in rest)
         yield kind(content=text if is_text and not is_anthropic else cast(Any, rest))
+
+
+def _of_langchain(block: Json) -> Json:
+    """Return a block of the API in the form of LangChain, if models of others do not know it as it is."""
+    match block:
+        case {"type": "tool_result", "content": list(parts)}:
+            return {**block, "content": [_of_langchain(cast(Json, part)) for part in parts]}
+        case {"type": "document", "source": {"type": "base64", "media_type": kind, "data": data}}:
+            name = block.get("title") or "document.pdf"
+            return {"type": "file", "base64": data, "mime_type": kind, "filename": name}
+        case {"type": "document", "source": {"type": "url", "url": url}}:
+            return {"type": "file", "url": url, "mime_type": PDF}
+        case _:
+            return block
 
 
 def _ai_message(blocks: Sequence[Json], is_anthropic: bool) -> AIMessage:
