@@ -299,6 +299,38 @@ def test_a_system_prompt_that_changes_with_each_run_makes_no_forks(tmp_path: Pat
     assert "It is day 29." in seen[-1][1]
 
 
+def test_a_run_that_nobody_asks_keeps_its_system_prompt_after_a_restart(tmp_path: Path) -> None:
+    seen: list[Any] = []
+
+    def answer(messages: list[Any], info: Any) -> Any:
+        seen.append((messages, info.instructions))
+        return ModelResponse(parts=[TextPart("answer")])
+
+    history: list[Any] = []
+    for asked in (None, "Go on.", "Go on."):
+        with refold.open(tmp_path / "a.db", telemetry=False) as memory:
+            capability = MemoryCapability(memory, thread="t")
+            agent: Any = pydantic_ai.Agent(
+                FunctionModel(answer), system_prompt="Be nice.", capabilities=[capability]
+            )
+            assert stored_messages(memory.conversation("t")) == history
+            result = agent.run_sync(asked, message_history=history)
+            history = result.all_messages()
+            assert [row.thread_id for row in memory.conversations()] == ["t"]
+    assert ["Be nice." in str(one) for one in seen] == [True] * 3
+
+
+def test_system_messages_that_were_stored_in_other_ways_are_in_the_history(tmp_path: Path) -> None:
+    with refold.open(tmp_path / "a.db", telemetry=False) as memory:
+        conversation = memory.conversation("t")
+        for role in ("system", "user", "assistant"):
+            conversation.append({"role": role, "content": f"From the {role}."})
+        history: list[Any] = stored_messages(conversation)
+        parts = [part for message in history for part in message.parts]
+    assert [part.content for part in parts] == [
+        "From the system.", "From the user.", "From the assistant."]  # fmt: skip
+
+
 @pytest.mark.parametrize("is_compacted", [False, True], ids=["whole", "compacted"])
 def test_a_model_gets_files_as_the_agent_gave_them(tmp_path: Path, is_compacted: bool) -> None:
     pdf = b"%PDF-1.4 " + bytes(range(256)) * 1_000

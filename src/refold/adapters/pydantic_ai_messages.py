@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from pydantic_ai.messages import (
@@ -24,7 +25,7 @@ from pydantic_ai.messages import (
 from refold.application.api.async_memory import AsyncConversationMemory
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.following import blocking_conversation
-from refold.application.api.results import Context
+from refold.application.api.results import Context, StoredMessage
 from refold.domain.messages import Block
 from refold.infrastructure.transcripts.transcript_source import arguments_of
 
@@ -57,9 +58,10 @@ class GivenMessages:
         self.messages: list[Json] = []
         self._from: list[ModelMessage | None] = []
         for message in messages:
-            for made in _messages(message):
-                self.messages.append(made)
-                self._from.append(None if made["role"] == "system" else message)
+            every = [*_messages(message)]
+            self.messages += every
+            # The last one has the form of the whole request.
+            self._from += [*[None] * (len(every) - 1), *[message] * min(1, len(every))]
 
     def original(self, index: int) -> Json | None:
         """Return the form in which Pydantic AI has a message, or None if it has it with another one."""
@@ -172,8 +174,7 @@ def from_context(context: Context, files: Mapping[str, Any]) -> list[ModelMessag
         elif message["role"] == "assistant":
             made.append(ModelResponse(parts=[*_answer_parts(blocks)]))
         elif message["role"] == "system":
-            text = "\n\n".join(str(block.get("text")) for block in blocks)
-            made.append(ModelRequest(parts=[SystemPromptPart(content=text)]))
+            made.append(_prompt(blocks))
         else:
             made.append(ModelRequest(parts=[*_request_parts(blocks, names, files)]))
     return made
@@ -249,7 +250,8 @@ def stored_messages(
     """
     found: list[ModelMessage] = []
     names: dict[str, str] = {}
-    for stored in blocking_conversation(conversation).messages():
+    every = blocking_conversation(conversation).messages()
+    for stored, following in zip_longest(every, every[1:]):
         blocks = stored.message.blocks()
         names |= {str(b["id"]): str(b["name"]) for b in blocks if b.get("type") == "tool_use"}
         original = stored.original
@@ -259,4 +261,22 @@ def stored_messages(
             found.append(ModelResponse(parts=[*_answer_parts(blocks)]))
         elif stored.message.role == "user":
             found.append(ModelRequest(parts=[*_request_parts(blocks, names, {})]))
+        elif not stored.erased and not _has_prompts(following):
+            found.append(_prompt(blocks))
     return found
+
+
+def _prompt(blocks: Sequence[Block]) -> ModelRequest:
+    text = "\n\n".join(str(block.get("text")) for block in blocks)
+    return ModelRequest(parts=[SystemPromptPart(content=text)])
+
+
+def _has_prompts(stored: StoredMessage | None) -> bool:
+    """Return whether a message is stored with the system prompts before it, as one request."""
+    original = stored.original if stored is not None and stored.message.role == "user" else None
+    if original is None or original.format != FORMAT:
+        return False
+    return any(
+        part["part_kind"] == "system-prompt" and not part.get("dynamic_ref")
+        for part in original.data["parts"]
+    )
