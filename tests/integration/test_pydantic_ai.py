@@ -359,6 +359,35 @@ def test_a_model_gets_files_as_the_agent_gave_them(tmp_path: Path, is_compacted:
     assert seen[-1][-1].parts[-1].content[-len(files) :] == files
 
 
+def test_a_model_gets_the_pictures_of_a_tool_after_a_compaction(tmp_path: Path) -> None:
+    picture = BinaryContent(b"\x89PNG" + bytes(3_000), media_type="image/png")
+    returned: list[Any] = []
+
+    def answer(messages: list[Any], info: Any) -> Any:
+        del info
+        (last, *_) = messages[-1].parts
+        if isinstance(last, ToolReturnPart):
+            returned.append(last.content)
+            return ModelResponse(parts=[TextPart("answer " * 1_500)])
+        return ModelResponse(parts=[ToolCallPart("look", {}, tool_call_id=f"c{len(messages)}")])
+
+    def look() -> list[Any]:
+        """Take a picture of the screen."""
+        return ["The screen:", picture]
+
+    with refold.open(tmp_path / "a.db", window=60_000, telemetry=False) as memory:
+        capability = MemoryCapability(memory, thread="t")
+        agent: Any = pydantic_ai.Agent(
+            FunctionModel(answer), tools=[look], capabilities=[capability]
+        )
+        history: list[Any] = []
+        for number in range(30):
+            result = agent.run_sync(f"Question {number}. " * 20, message_history=history)
+            history = result.all_messages()
+        assert memory.conversation("t").summaries()
+    assert returned == [["The screen:", picture]] * 30
+
+
 def test_what_is_no_memory_is_refused() -> None:
     given: Any = "no memory"
     with pytest.raises(refold.InvalidSetting):

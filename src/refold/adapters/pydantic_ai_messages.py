@@ -50,9 +50,7 @@ class GivenMessages:
             _key(_user_block(content)): content
             for message in messages
             for part in message.parts
-            if part.part_kind == "user-prompt" and not isinstance(part.content, str)
-            for content in part.content
-            if not isinstance(content, str | CachePoint)
+            for content in _files(part)
         }
         """Files and other contents besides texts, by their blocks: a request has them as they were given."""
         self.messages: list[Json] = []
@@ -70,6 +68,13 @@ class GivenMessages:
             return None
         data = ModelMessagesTypeAdapter.dump_python([message], mode="json")
         return {"format": FORMAT, "data": data[0]}
+
+
+def _files(part: Any) -> Iterator[Any]:
+    if part.part_kind == "tool-return":
+        yield from part.files
+    elif part.part_kind == "user-prompt" and not isinstance(part.content, str):
+        yield from (one for one in part.content if not isinstance(one, str | CachePoint))
 
 
 def _messages(message: ModelMessage) -> Iterator[Json]:
@@ -119,7 +124,10 @@ def _request_blocks(part: Any) -> Iterator[Block]:
             yield from (_user_block(one) for one in content if not isinstance(one, CachePoint))
         case "tool-return":
             is_error = part.outcome != "success"
-            yield _result(part.tool_call_id, part.model_response_str(), is_error=is_error)
+            said: Any = part.model_response_str()
+            if files := [*map(_user_block, part.files)]:
+                said = [*([{"type": "text", "text": said}] if said else []), *files]
+            yield _result(part.tool_call_id, said, is_error=is_error)
         case "retry-prompt" if part.tool_name is not None:
             yield _result(part.tool_call_id, part.model_response(), is_error=True)
         case "retry-prompt" | "retry-feedback":
@@ -129,7 +137,7 @@ def _request_blocks(part: Any) -> Iterator[Block]:
                 yield {"type": "text", "text": f"[{kind}] {content}"}
 
 
-def _result(call_id: str, content: str, *, is_error: bool) -> Block:
+def _result(call_id: str, content: Any, *, is_error: bool) -> Block:
     block: Block = {"type": "tool_result", "tool_use_id": call_id, "content": content}
     return {**block, "is_error": True} if is_error else block
 
@@ -205,20 +213,27 @@ def _request_parts(
         if block["type"] == "tool_result":
             call_id = block["tool_use_id"]
             outcome: Any = "failed" if block.get("is_error") else "success"
-            content = _shown(block.get("content"))
+            content = _returned(block.get("content"), files)
             name = names.get(call_id, "unknown")
             yield ToolReturnPart(name, content, tool_call_id=call_id, outcome=outcome)
         else:
-            file = files.get(_key(block)) if files else None
-            said.append(_user_content(block) if file is None else file)
+            said.append(_given(block, files))
     if said:
         is_text = all(isinstance(one, str) for one in said)
         yield UserPromptPart(content="\n\n".join(said) if is_text else said)
 
 
-def _shown(content: Any) -> str:
+def _given(block: Block, files: Mapping[str, Any]) -> Any:
+    file = files.get(_key(block)) if files else None
+    return _user_content(block) if file is None else file
+
+
+def _returned(content: Any, files: Mapping[str, Any]) -> Any:
     if isinstance(content, str) or content is None:
         return content or ""
+    given = [_given(block, files) for block in content]
+    if any(not isinstance(one, str) for one in given):
+        return given
     return "\n".join(str(block.get("text") or json.dumps(block)) for block in content)
 
 
