@@ -113,7 +113,7 @@ _NOT_SAID = frozenset({"type", "id", "name", "tool_use_id", "media_type", "signa
 
 _TYPE = frozenset({"type"})
 _NAMES = frozenset({"type", "name"})
-"""Fields of a tool or a block of system text without which it is none."""
+"""Fields that a tool or a block of system text cannot be without."""
 
 IsQuoted = Callable[[str], bool]
 

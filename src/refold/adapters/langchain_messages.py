@@ -216,8 +216,9 @@ def from_message(message: Mapping[str, Any], is_anthropic: bool) -> Iterator[Bas
 def _of_langchain(block: Json) -> Json:
     """Return a block of the API in the form of LangChain, if models of others do not know it as it is."""
     match block:
-        case {"type": "tool_result", "content": list(parts)}:
-            return {**block, "content": [_of_langchain(cast(Json, part)) for part in parts]}
+        case {"type": "tool_result", "content": list()}:
+            parts: list[Json] = block["content"]
+            return {**block, "content": [*map(_of_langchain, parts)]}
         case {"type": "document", "source": {"type": "base64", "media_type": kind, "data": data}}:
             name = block.get("title") or "document.pdf"
             return {"type": "file", "base64": data, "mime_type": kind, "filename": name}
