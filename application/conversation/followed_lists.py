@@ -1,11 +1,11 @@
 """Follow the message list that an application keeps: store what is new, and fork where it does not continue."""
 
 import copy
-import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -15,10 +15,11 @@ from refold.application.runtime.plain_lines import conversation, plain_logger
 from refold.domain.errors import InvalidMessage, UnknownToolCall
 from refold.domain.events import MessageAppended
 from refold.domain.lazy_pattern import lazy_pattern
-from refold.domain.messages import THINKING, Message
+from refold.domain.messages import THINKING
 from refold.domain.value import is_list, is_object
 
 from .appending import Owners, append
+from .message_meaning import meaning
 from .parsing import read_thread_id
 
 logger = plain_logger(__name__)
@@ -28,9 +29,6 @@ REMEMBERED = 64
 _NAME = 12
 _KEY = lazy_pattern(r"\d+:[0-9a-f]{64}")
 """Key of a message that was stored from a list. Its digest is of all messages before it as well."""
-PAGE = 200
-"""Number of events that are read at a time."""
-
 Given = dict[str, Any]
 """A message in the form of the Messages API."""
 OriginalOf = Callable[[int], Mapping[str, Any] | None]
@@ -46,6 +44,67 @@ class Followed(NamedTuple):
     """Key of each message: its position and the digest of it and everything before it."""
     base: int = 0
     """Number of messages that the conversation has from another one. A list with one more continues from here."""
+    first: int = 0
+    """Position of the first of ``messages``. Those before it are in the log only."""
+    link: str = ""
+    """Key of the message before ``first``."""
+
+    @property
+    def length(self) -> int:
+        """Number of messages of the whole list."""
+        return self.first + len(self.messages)
+
+    @property
+    def last_key(self) -> str:
+        """Key of the last message."""
+        return self.keys[-1] if self.keys else self.link
+
+    def beginning_at(self, start: int) -> "Followed | None":
+        """Return the list without the messages before a position, or None if that is not in it."""
+        skip = start - self.first
+        if not 0 <= skip <= len(self.messages):
+            return None
+        link = self.keys[skip - 1] if skip else self.link
+        left, keys = self.messages[skip:], self.keys[skip:]
+        return self._replace(messages=left, keys=keys, first=start, link=link)
+
+
+@dataclass
+class _List:
+    """A list as an application gives it. Its beginning is read from the log when it is needed."""
+
+    first: int
+    """Position of the first of ``messages``."""
+    messages: list[Given]
+    keys: list[str]
+    read: Callable[[], Iterable[MessageAppended]]
+    """Function that reads the messages before ``first``."""
+    link: str = ""
+    """Key of the message before ``first``. It depends on all messages before it."""
+
+    def __len__(self) -> int:
+        return self.first + len(self.messages)
+
+    def read_beginning(self) -> None:
+        """Read the messages before ``first``, if there are any."""
+        if not self.first:
+            return
+        earlier, keys = list[Given](), list[str]()
+        for event in self.read():
+            message, stored = _plain(event.message.model_dump()), event.key or ""
+            link, place = keys[-1] if keys else "", len(keys)
+            keys += [stored] if _is_chained(stored, place) else _keys(link, place, [message])
+            earlier.append(message)
+        self.keys = [*keys, *_keys(keys[-1] if keys else "", len(keys), self.messages)]
+        self.messages = [*earlier, *self.messages]
+        self.first, self.link = 0, ""
+
+    def followed(self, place: "_Place", own: tuple[Given, ...]) -> Followed:
+        """Return the list as it is remembered: with the messages at the end that the application has."""
+        first = len(self) - len(own)
+        link = self.keys[first - self.first - 1] if first > self.first else self.link
+        keys = tuple(self.keys[first - self.first :])
+        return Followed(place.name, own, keys, place.base, first, link)
 
 
 class _Place(NamedTuple):
@@ -97,24 +156,24 @@ class FollowedLists:
         """
         thread = self._thread(read_thread_id(thread_id))
         with thread.lock:
-            before = thread.followed
-            given = [*self._beginning(before, start, name or thread_id), *map(_plain, messages)]
-            same = _same_beginning(before, given)
-            keys = [*(before.keys[:same] if before else ()), *_keys(before, same, given)]
-            if before is not None and same == len(before.messages) == self._length(before):
-                found = _Place(before.thread_id, same, before.base)
+            own = list(map(_plain, messages))
+            before = self._before(thread, thread_id, start, name or thread_id)
+            same = _same_beginning(before, own)
+            given = self._list(before, same, own, start, name or thread_id)
+            is_same = before is not None and same == len(before.messages)
+            if before is not None and is_same and start + same == self._length(before):
+                found = _Place(before.thread_id, start + same, before.base)
             else:
                 # The way from the first conversation to this one is the same, if the list has its own beginning.
-                is_own = before is not None and same > before.base
+                is_own = before is not None and start + same > before.base
                 near = (before.thread_id, before.base) if before and is_own else (thread_id, 0)
-                found = self._find(thread_id, near, given, keys)
-            fresh = [*given[: found.stored], *_with_originals(given, found.stored, start, original)]
-            self._store(found.name, fresh, keys, found.stored)
+                found = self._find(thread_id, near, given)
+            self._store(found, given, len(given) - len(own), original)
             known = before.messages[:same] if before else ()
             # The newest form of each is kept: comparing two forms of a message takes its meaning each time.
-            kept = (a if a == b else copy.deepcopy(b) for a, b in zip(known, given, strict=False))
-            new = (copy.deepcopy(message) for message in given[same:])
-            thread.followed = Followed(found.name, (*kept, *new), tuple(keys), found.base)
+            kept = (a if a == b else copy.deepcopy(b) for a, b in zip(known, own, strict=False))
+            new = (copy.deepcopy(message) for message in own[same:])
+            thread.followed = given.followed(found, (*kept, *new))
         return found.name
 
     def add_reply(
@@ -124,11 +183,10 @@ class FollowedLists:
         to: Sequence[object],
         *,
         start: int = 0,
-        name: str | None = None,
     ) -> None:
         """Store a reply to the list ``to``, unless the list was followed to another end since.
 
-        ``start`` and ``name`` are those of ``follow``.
+        ``start`` is that of ``follow``.
 
         Raises:
             InvalidMessage: the reply cannot be stored.
@@ -136,14 +194,15 @@ class FollowedLists:
         """
         thread = self._thread(thread_id)
         with thread.lock:
-            before = thread.followed
-            asked = [*self._beginning(before, start, name or thread_id), *map(_plain, to)]
+            known = thread.followed
+            before = known.beginning_at(start) if known else None
+            asked = list(map(_plain, to))
             if before is None or len(before.messages) != len(asked):
                 return
             if _same_beginning(before, asked) < len(asked):
                 return
             message = _plain(reply)
-            keys = _keys(before, len(asked), [*asked, message])
+            keys = _keys(before.last_key, before.length, [message])
             append(
                 self._core,
                 before.thread_id,
@@ -160,7 +219,7 @@ class FollowedLists:
         thread = self._thread(thread_id)
         with thread.lock:
             before = thread.followed
-            is_whole = before is not None and len(before.messages) == length == self._length(before)
+            is_whole = before is not None and before.length == length == self._length(before)
             return before.thread_id if before is not None and is_whole else None
 
     def current(self, thread_id: str) -> str:
@@ -168,11 +227,30 @@ class FollowedLists:
         before = self._thread(thread_id).followed
         return before.thread_id if before is not None else thread_id
 
-    def _beginning(self, before: Followed | None, start: int, name: str) -> Sequence[Given]:
-        """Return the messages before position ``start``."""
-        if before is not None and len(before.messages) >= start:
-            return before.messages[:start]
-        return [_plain(e.message.model_dump()) for e in _appended(self._core, name, 0, start)]
+    def _before(self, thread: _Thread, thread_id: str, start: int, name: str) -> Followed | None:
+        """Return the last list from a position on, or what the log has of a list that begins there; else None."""
+        if thread.followed and (before := thread.followed.beginning_at(start)):
+            return before
+        link = self._key_at(name, start - 1) if start else ""
+        if not _is_chained(link, start - 1):
+            return None
+        row = self._core.views.conversation(name)
+        at = row.forked_at if row and name != thread_id else None
+        base = 0 if at is None else self._core.log.load(name, at=at).state.length
+        return Followed(name, base=base, first=start, link=link)
+
+    def _list(
+        self, before: Followed | None, same: int, own: list[Given], start: int, name: str
+    ) -> _List:
+        """Return the list that was given, of which ``same`` messages are those of the last one."""
+        source = before.thread_id if before else name
+        link, keys = (before.link, before.keys[:same]) if before else ("", ())
+        new = _keys(keys[-1] if keys else link, start + same, own[same:])
+        read = partial(_appended, self._core, source, 0, start)
+        given = _List(start, own, [*keys, *new], read, link)
+        if before is None:
+            given.read_beginning()
+        return given
 
     def _length(self, followed: Followed) -> int:
         """Return the number of messages in the log: another process may have appended some."""
@@ -186,23 +264,21 @@ class FollowedLists:
                 self._threads.popitem(last=False)
             return thread
 
-    def _find(
-        self, root: str, near: tuple[str, int], given: Sequence[Given], keys: Sequence[str]
-    ) -> _Place:
+    def _find(self, root: str, near: tuple[str, int], given: _List) -> _Place:
         """Return the conversation to go on in; fork one if none fits. ``near`` is one on the way, with its base."""
         name, base = near
-        stored, length = self._compare(name, given, keys)
+        stored, length = self._compare(name, given)
         if stored == length:
             return _Place(name, stored, base)
         markers = [f"end {stored}"]
         if stored < len(given):
-            markers.insert(0, keys[stored])
+            markers.insert(0, given.keys[stored - given.first])
         for marker in markers:
             child = _child(root, name, marker)
-            has, _ = self._compare(child, given, keys)
+            has, _ = self._compare(child, given)
             if has > stored or (has == stored and self._core.log.load(child).state.length):
-                return self._find(root, (child, stored), given, keys)
-        if known := self._find_other(root, given, keys):
+                return self._find(root, (child, stored), given)
+        if known := self._find_other(root, given):
             return known
         child = _child(root, name, markers[0])
         logger.info(
@@ -218,22 +294,23 @@ class FollowedLists:
             fork(self._core, name, moment, child)
         return _Place(child, stored, stored)
 
-    def _find_other(self, root: str, given: Sequence[Given], keys: Sequence[str]) -> _Place | None:
+    def _find_other(self, root: str, given: _List) -> _Place | None:
         """Return the fork with the most messages that the list continues, or None.
 
         A fork may have come from another place: where a list was cut and then went on with the same words.
         """
+        given.read_beginning()
         rows = self._core.views.conversations()
         forks = [
             r for r in rows if r.thread_id.startswith(f"{root}~") and 0 < r.messages <= len(given)
         ]
         for row in sorted(forks, key=lambda row: (-row.messages, row.thread_id)):
             last = self._key_at(row.thread_id, row.messages - 1)
-            if last == keys[row.messages - 1]:
+            if last == given.keys[row.messages - 1]:
                 return _Place(row.thread_id, row.messages, row.messages)
             if _KEY.fullmatch(last):
                 continue
-            stored, length = self._compare(row.thread_id, given, keys)
+            stored, length = self._compare(row.thread_id, given)
             if stored == length:
                 return _Place(row.thread_id, stored, stored)
         return None
@@ -246,29 +323,38 @@ class FollowedLists:
                     return logged.event.key or ""
         return ""
 
-    def _compare(self, name: str, given: Sequence[Given], keys: Sequence[str]) -> tuple[int, int]:
+    def _compare(self, name: str, given: _List) -> tuple[int, int]:
         """Return how many messages of the list a conversation begins with, and how many it has."""
-        state = self._core.log.load(name).state
+        log, state = self._core.log, self._core.log.load(name).state
         most = min(state.length, len(given))
-        known = self._core.log.versions_of_keys(name, keys[:most])
-        stored = next((n for n, key in enumerate(keys[:most]) if key not in known), most)
+        # A key is of all messages before it as well.
+        is_before = given.first and not log.versions_of_keys(name, [given.link])
+        if is_before or most < given.first:
+            given.read_beginning()
+        keys = given.keys[: most - given.first]
+        known = log.versions_of_keys(name, keys)
+        same = (n for n, key in enumerate(keys, given.first) if key not in known)
+        stored = next(same, most)
         if stored < most:
             # Messages that were stored otherwise have other keys.
             for event in _appended(self._core, name, stored, most):
-                if _meaning(event.message.model_dump()) != _meaning(given[event.position]):
+                own = given.messages[event.position - given.first]
+                if meaning(event.message.model_dump()) != meaning(own):
                     break
                 stored = event.position + 1
         return stored, state.length
 
-    def _store(self, name: str, given: Sequence[Given], keys: Sequence[str], stored: int) -> None:
-        """Append the messages from position ``stored`` on."""
-        owners = Owners(self._owner, None)
-        if not stored and len(given) > 1:
+    def _store(self, place: _Place, given: _List, start: int, original: OriginalOf | None) -> None:
+        """Append the messages that a conversation lacks. ``start``: position of the first with a foreign form."""
+        name, stored, owners = place.name, place.stored, Owners(self._owner, None)
+        new, keys = given.messages[stored - given.first :], given.keys[stored - given.first :]
+        forms = list(_with_originals(new, stored, start, original))
+        if not stored and len(forms) > 1:
             # A list that began without refold is history.
-            append(self._core, name, list(given), key=list(keys), recorded=True, owners=owners)
+            append(self._core, name, forms, key=keys, recorded=True, owners=owners)
             return
-        for start, stop in _parts(given, stored):
-            part, own = list(given[start:stop]), list(keys[start:stop])
+        for begin, stop in _parts(forms):
+            part, own = forms[begin:stop], keys[begin:stop]
             try:
                 append(self._core, name, part, key=own, owners=owners)
             except (InvalidMessage, UnknownToolCall):
@@ -277,62 +363,55 @@ class FollowedLists:
 
 
 def _with_originals(
-    given: Sequence[Given], stored: int, start: int, original: OriginalOf | None
+    new: Sequence[Given], stored: int, start: int, original: OriginalOf | None
 ) -> Iterator[Given]:
-    for at in range(stored, len(given)):
+    for at, message in enumerate(new, stored):
         form = original(at - start) if original and at >= start else None
-        yield given[at] if form is None else {**given[at], "original": form}
+        yield message if form is None else {**message, "original": form}
 
 
-def _parts(given: Sequence[Given], start: int) -> Iterator[tuple[int, int]]:
+def _parts(new: Sequence[Given]) -> Iterator[tuple[int, int]]:
     """Yield ranges that begin with each reply, whose thinking is judged by the state before it."""
-    for stop in range(start + 1, len(given) + 1):
-        if stop == len(given) or given[stop].get("role") == "assistant":
+    start = 0
+    for stop in range(1, len(new) + 1):
+        if stop == len(new) or new[stop].get("role") == "assistant":
             yield start, stop
             start = stop
 
 
 def _appended(core: Core, name: str, first: int, stop: int) -> Iterator[MessageAppended]:
     """Yield the stored messages at these positions, oldest first."""
+    rows = core.views.messages(name, first, first + 1) if first else ()
     version = core.log.load(name).state.version
-    for at in range(1, version + 1, PAGE):
-        for logged in core.log.read(name, at, min(at + PAGE - 1, version)):
-            event = logged.event
+    for page in core.log.pages(name, rows[0].version if rows else 1, version):
+        for event in (logged.event for logged in page):
             if isinstance(event, MessageAppended) and first <= event.position < stop:
                 yield event
+                if event.position == stop - 1:
+                    return
 
 
 def _same_beginning(before: Followed | None, given: Sequence[Given]) -> int:
     """Return how many messages at the beginning are the same."""
     known = before.messages if before else ()
     pairs = enumerate(zip(known, given, strict=False))
-    different = (n for n, (a, b) in pairs if a != b and _meaning(a) != _meaning(b))
+    different = (n for n, (a, b) in pairs if a != b and meaning(a) != meaning(b))
     return next(different, min(len(known), len(given)))
 
 
-def same_beginning(stored: Iterable[Message | None], recorded: Iterable[Message]) -> int:
-    """Return how many recorded messages a conversation begins with already, also under other keys.
-
-    ``stored`` has None for an erased message: what it was is not known, and it must not come back.
-    """
-    pairs = enumerate(zip(stored, recorded, strict=False), start=1)
-    count = 0
-    for count, (known, given) in pairs:
-        if known is not None and _meaning(known.model_dump()) != _meaning(given.model_dump()):
-            return count - 1
-    return count
-
-
-def _keys(before: Followed | None, start: int, given: Sequence[Given]) -> list[str]:
-    """Return the keys of the messages from ``start`` on."""
-    digest = before.keys[start - 1].partition(":")[2] if before and start else ""
+def _keys(link: str, start: int, given: Sequence[Given]) -> list[str]:
+    """Return the keys of messages from position ``start`` on. ``link``: key of the message before them."""
+    digest = link.partition(":")[2]
     keys: list[str] = []
-    for position in range(start, len(given)):
-        digest = sha256(
-            f"{digest}{_meaning(given[position])}".encode("utf-8", "surrogatepass")
-        ).hexdigest()
+    for position, message in enumerate(given, start):
+        digest = sha256(f"{digest}{meaning(message)}".encode("utf-8", "surrogatepass")).hexdigest()
         keys.append(f"{position}:{digest}")
     return keys
+
+
+def _is_chained(key: str, position: int) -> bool:
+    """Return whether a key is that of the message at a position, made of all messages before it as well."""
+    return _KEY.fullmatch(key) is not None and key.startswith(f"{position}:")
 
 
 def _child(root: str, name: str, marker: str) -> str:
@@ -349,45 +428,6 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return [_plain(inner) for inner in value]
-
-
-def _meaning(message: Mapping[str, Any]) -> str:
-    """Return what two forms of the same message have in common: role, words, calls and results.
-
-    Thinking is left out, because an application need not send it back.
-    """
-    parts: list[Any] = []
-    for block in _blocks(message.get("content")):
-        part = _part(block)
-        if part is None:
-            continue
-        if parts and parts[-1][0] == part[0] == "text":
-            parts[-1][1] += part[1]
-        else:
-            parts.append(part)
-    return json.dumps([message.get("role"), parts], sort_keys=True, ensure_ascii=False, default=str)
-
-
-def _blocks(content: Any) -> Sequence[Mapping[str, Any]]:
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return [block for block in content if is_object(block)] if is_list(content) else []
-
-
-def _part(block: Mapping[str, Any]) -> list[Any] | None:
-    match block.get("type"):
-        case str() as kind if kind in THINKING:
-            return None
-        case "text":
-            return ["text", str(block.get("text"))] if block.get("text") else None
-        case "tool_use":
-            return ["tool_use", block.get("id"), block.get("name"), block.get("input")]
-        case "tool_result":
-            inner = [_part(one) for one in _blocks(block.get("content"))]
-            return ["tool_result", block.get("tool_use_id"), inner, bool(block.get("is_error"))]
-        case kind:
-            named = {n: v for n, v in block.items() if v is not None and n != "cache_control"}
-            return [kind, named]
 
 
 def _without_thinking(message: Given) -> Given:

@@ -11,7 +11,7 @@ import typer
 
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
-from refold.application.conversation.followed_lists import same_beginning
+from refold.application.conversation.message_meaning import same_beginning
 from refold.application.conversation.parsing import plain_message
 from refold.application.conversation.transcripts import (
     RecordedConversation,

@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from refold.application.api.memory import Memory
-from refold.application.conversation.followed_lists import same_beginning
+from refold.application.conversation.message_meaning import same_beginning
 from refold.application.conversation.transcripts import RecordedConversation, RecordedMessage
 from refold.domain.messages import Author, Message
 from refold.domain.originals import Original

@@ -1,0 +1,60 @@
+"""The meaning of a message: what two forms of the same message have in common."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from refold.domain.messages import THINKING, Message
+from refold.domain.value import is_list, is_object
+
+
+def same_beginning(stored: Iterable[Message | None], recorded: Iterable[Message]) -> int:
+    """Return how many recorded messages a conversation begins with already, also under other keys.
+
+    ``stored`` has None for an erased message: what it was is not known, and it must not come back.
+    """
+    pairs = enumerate(zip(stored, recorded, strict=False), start=1)
+    count = 0
+    for count, (known, given) in pairs:
+        if known is not None and meaning(known.model_dump()) != meaning(given.model_dump()):
+            return count - 1
+    return count
+
+
+def meaning(message: Mapping[str, Any]) -> str:
+    """Return what two forms of the same message have in common: role, words, calls and results.
+
+    Thinking is left out, because an application need not send it back.
+    """
+    parts: list[Any] = []
+    for block in _blocks(message.get("content")):
+        part = _part(block)
+        if part is None:
+            continue
+        if parts and parts[-1][0] == part[0] == "text":
+            parts[-1][1] += part[1]
+        else:
+            parts.append(part)
+    return json.dumps([message.get("role"), parts], sort_keys=True, ensure_ascii=False, default=str)
+
+
+def _blocks(content: Any) -> Sequence[Mapping[str, Any]]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [block for block in content if is_object(block)] if is_list(content) else []
+
+
+def _part(block: Mapping[str, Any]) -> list[Any] | None:
+    match block.get("type"):
+        case str() as kind if kind in THINKING:
+            return None
+        case "text":
+            return ["text", str(block.get("text"))] if block.get("text") else None
+        case "tool_use":
+            return ["tool_use", block.get("id"), block.get("name"), block.get("input")]
+        case "tool_result":
+            inner = [_part(one) for one in _blocks(block.get("content"))]
+            return ["tool_result", block.get("tool_use_id"), inner, bool(block.get("is_error"))]
+        case kind:
+            named = {n: v for n, v in block.items() if v is not None and n != "cache_control"}
+            return [kind, named]
