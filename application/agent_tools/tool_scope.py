@@ -11,6 +11,7 @@ from refold.application.conversation.owner_scope import OwnerScope
 from refold.application.conversation.parsing import read_thread_id
 from refold.application.errors import InvalidAddress, LogDamaged
 from refold.application.ports.read_models import ConversationRow
+from refold.application.ports.recall_index import Visible
 from refold.application.ports.sdk_tools import ToolOutput
 from refold.application.runtime.core import Core
 from refold.domain.editing import read_name
@@ -130,6 +131,18 @@ class Reach:
         if visible is None:
             return rows
         return [row for row in rows if visible.lets_conversation(row.thread_id)]
+
+    def conversations_page(self, start: int, count: int) -> tuple[Sequence[ConversationRow], int]:
+        """Return a part of the same list, and how long the list is."""
+        self.scope.check_owner()
+        visible = self.scope.visible()
+        is_all = visible is None or visible == Visible(None, frozenset())
+        owner = visible.owner if visible and visible.home is None else None
+        if not is_all and not owner:
+            rows = self.conversations()
+            return rows[start : start + count], len(rows)
+        page = self.core.views.conversations_page(start, count, owner, "activity")
+        return page.rows, page.count
 
     def conversation(self, thread_id: str) -> ConversationRow | None:
         """Return a conversation within reach, or None. The others are not listed."""

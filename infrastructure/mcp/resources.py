@@ -98,6 +98,19 @@ class Resources:
         """Return the visible conversations, latest activity first."""
         return self.reach.conversations()
 
+    def page(self, start: int, count: int) -> tuple[list[Described], int]:
+        """Return the resources of a part of these conversations in order, and how many conversations there are."""
+        rows, length = self.reach.conversations_page(start, count)
+        return self.listed(rows), length
+
+    def ids(self, prefix: str, count: int) -> tuple[list[str], int]:
+        """Return the first ids of these conversations that begin with a text, and how many begin with it."""
+        if not prefix:
+            rows, length = self.reach.conversations_page(0, count)
+            return [row.thread_id for row in rows], length
+        found = [row.thread_id for row in self.rows() if row.thread_id.startswith(prefix)]
+        return found[:count], len(found)
+
     def listed(self, rows: Sequence[ConversationRow]) -> list[Described]:
         """Return the resources of these conversations in order."""
         return [resource for row in rows for resource in self._describe(row)]

@@ -128,8 +128,7 @@ class _Answers:
     ) -> types.ListResourcesResult:
         del context
         start = _start(params.cursor if params else None)
-        rows = await _run_in_thread(self._resources.rows)
-        listed = await _run_in_thread(self._resources.listed, rows[start : start + PAGE])
+        listed, count = await _run_in_thread(self._resources.page, start, PAGE)
         return types.ListResourcesResult(
             resources=[
                 types.Resource(
@@ -140,7 +139,7 @@ class _Answers:
                 )
                 for r in listed
             ],
-            next_cursor=str(start + PAGE) if start + PAGE < len(rows) else None,
+            next_cursor=str(start + PAGE) if start + PAGE < count else None,
         )
 
     async def list_templates(
@@ -174,16 +173,16 @@ class _Answers:
     ) -> types.CompleteResult:
         """Complete conversation ids in resource templates. Nothing else can be completed."""
         del context
-        found: list[str] = []
+        found, count = list[str](), 0
         wanted = params.ref.type == "ref/resource" and params.argument.name == "thread"
         if wanted:
-            rows = await _run_in_thread(self._resources.rows)
-            found = [r.thread_id for r in rows if r.thread_id.startswith(params.argument.value)]
+            given = params.argument.value
+            found, count = await _run_in_thread(self._resources.ids, given, MOST_COMPLETIONS)
         return types.CompleteResult(
             completion=types.Completion(
-                values=found[:MOST_COMPLETIONS],
-                total=len(found),
-                has_more=len(found) > MOST_COMPLETIONS,
+                values=found,
+                total=count,
+                has_more=count > len(found),
             )
         )
 

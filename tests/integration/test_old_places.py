@@ -143,6 +143,32 @@ def test_a_resource_is_read_without_listing_all_conversations(
         resources.read("refold://nobody/0")
 
 
+@pytest.mark.parametrize(
+    ("owner", "scope"), [(None, "all"), (None, None), ("ann", None), ("ann", "all")]
+)
+def test_a_part_of_the_list_is_read_without_listing_all_conversations(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, owner: str | None, scope: Any
+) -> None:
+    for number in range(2 * FEW):
+        memory.conversation(f"t{number}", owner=owner).append(said(0))
+    tools = memory.tools(owner=owner, scope=scope)
+    resources = Resources(memory, tools.reach)
+    listed = [row.thread_id for row in memory.conversations()]
+    resources.ids("", 1)
+    counts = counted_reads(monkeypatch)
+    answer = tools.call("list_conversations", {"limit": 3}).text
+    assert answer.startswith(f"{2 * FEW} conversations")
+    assert f"{2 * FEW - 3} older conversations not shown" in answer
+    page, count = resources.page(5, 4)
+    uris = [conversation_uri(thread) for thread in listed[5:9]]
+    assert ([one.uri for one in page], count) == (uris, 2 * FEW)
+    assert resources.ids("", 5) == (listed[:5], 2 * FEW)
+    # The reach of an owner is a list of conversations as well.
+    assert counts["rows"] <= FEW or (owner and scope is None)
+    found = [thread for thread in listed if thread.startswith("t1")]
+    assert resources.ids("t1", 5) == (found[:5], len(found))
+
+
 def test_topics_are_read_alike_after_few_and_after_many_compactions(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
