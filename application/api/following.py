@@ -55,7 +55,8 @@ class FollowingMemory:
 
     def rows(self, prefix: str) -> list[ConversationRow]:
         """Return the conversations whose ids begin with a text, oldest first."""
-        rows = self._blocking.iter_conversations()
+        core = self._blocking._core  # pyright: ignore[reportPrivateUsage]
+        rows = core.views.iter_conversations(prefix)
         found = [row for row in rows if row.thread_id.startswith(prefix)]
         return sorted(found, key=lambda row: (row.created_at, row.thread_id))
 

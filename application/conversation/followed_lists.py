@@ -300,10 +300,8 @@ class FollowedLists:
         A fork may have come from another place: where a list was cut and then went on with the same words.
         """
         given.read_beginning()
-        rows = self._core.views.conversations()
-        forks = [
-            r for r in rows if r.thread_id.startswith(f"{root}~") and 0 < r.messages <= len(given)
-        ]
+        rows = self._core.views.iter_conversations(f"{root}~")
+        forks = [r for r in rows if 0 < r.messages <= len(given)]
         for row in sorted(forks, key=lambda row: (-row.messages, row.thread_id)):
             last = self._key_at(row.thread_id, row.messages - 1)
             if last == given.keys[row.messages - 1]:

@@ -281,8 +281,11 @@ class ReadModels(Protocol):
         """Return all conversations that were not erased, latest activity first."""
         ...
 
-    def iter_conversations(self) -> Iterator[ConversationRow]:
-        """Iterate over the same conversations in the order of their ids. They are read in pages."""
+    def iter_conversations(self, prefix: str = "") -> Iterator[ConversationRow]:
+        """Iterate over the same conversations in the order of their ids. They are read in pages.
+
+        With ``prefix``, only those are read whose ids begin with it.
+        """
         ...
 
     def conversations_page(

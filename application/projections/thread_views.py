@@ -44,9 +44,9 @@ class ThreadViews:
         """Return all conversations."""
         return list(map(_address_by_thread, self._views.conversations()))
 
-    def iter_conversations(self) -> Iterator[ConversationRow]:
-        """Iterate over all conversations in the order of their ids."""
-        return map(_address_by_thread, self._views.iter_conversations())
+    def iter_conversations(self, prefix: str = "") -> Iterator[ConversationRow]:
+        """Iterate over the conversations whose ids begin with a text, in the order of their ids."""
+        return map(_address_by_thread, self._views.iter_conversations(prefix))
 
     def conversations_page(
         self, start: int, count: int, owner: str | None, order: ConversationOrder

@@ -143,10 +143,11 @@ class FollowedViews(Generic[AnyFollowed]):
         """Return all conversations, the latest activity first."""
         return self.followed.answer(answers.all_conversations)
 
-    def iter_conversations(self) -> Iterator[ConversationRow]:
-        """Iterate over all conversations in the order of their ids, page by page."""
-        after = ""
-        while page := self.followed.answer(partial(answers.conversations_after, after=after)):
+    def iter_conversations(self, prefix: str = "") -> Iterator[ConversationRow]:
+        """Iterate over the conversations whose ids begin with a text, in the order of their ids, page by page."""
+        after: str | None = None
+        read = partial(answers.conversations_after, prefix=prefix)
+        while page := self.followed.answer(partial(read, after=after)):
             yield from (row for row in page if not row.erased)
             after = page[-1].thread_id
 

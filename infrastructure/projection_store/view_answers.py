@@ -40,6 +40,8 @@ from .view_tables import PROJECTIONS, TABLES, Table
 
 PAGE = 500
 """Number of conversations that are read at once."""
+_LAST = "\U0010ffff"
+"""Character that sorts after all others, and is in no id."""
 MOST_SIZES = 1_200
 """Maximum number of short rows of sizes that are read; of more events, the long rows are read."""
 
@@ -51,10 +53,16 @@ def all_conversations(db: Tables) -> Sequence[ConversationRow]:
     return [row for row in map(_conversation_row, _fields(CONVERSATIONS, rows)) if not row.erased]
 
 
-def conversations_after(db: Tables, after: str) -> Sequence[ConversationRow]:
-    """Return the next conversations after an id, including erased ones, in the order of their ids."""
+def conversations_after(db: Tables, prefix: str, after: str | None) -> Sequence[ConversationRow]:
+    """Return the next conversations after an id whose ids begin with a text, in the order of their ids.
+
+    Erased ones are included. Without an id, the first ones are returned.
+    """
     _expect_count(db, CONVERSATIONS)
-    rows = _rows(db, CONVERSATIONS, "thread_id > ? ORDER BY thread_id LIMIT ?", after, PAGE)
+    begin = "thread_id >= ?" if after is None else "thread_id > ?"
+    condition = f"{begin} AND thread_id < ? ORDER BY thread_id LIMIT ?"
+    first = storable(prefix if after is None else after)
+    rows = _rows(db, CONVERSATIONS, condition, first, f"{storable(prefix)}{_LAST}", PAGE)
     return list(map(_conversation_row, _fields(CONVERSATIONS, rows)))
 
 

@@ -509,8 +509,8 @@ def test_the_list_is_read_in_pages_and_has_the_latest_activity_first(
         expected = [row.thread_id for row in memory.conversations()]
     pages, page_of = list[int](), view_answers.conversations_after
 
-    def counted(db: Tables, after: str) -> Sequence[ConversationRow]:
-        rows = page_of(db, after)
+    def counted(db: Tables, prefix: str, after: str | None) -> Sequence[ConversationRow]:
+        rows = page_of(db, prefix, after)
         pages.append(len(rows))
         return rows
 

@@ -121,8 +121,8 @@ def test_conversations_are_iterated_in_pages_of_equal_size(
     monkeypatch.setattr(view_answers, "PAGE", 40)
     pages, page_of = list[int](), view_answers.conversations_after
 
-    def counted(db: Tables, after: str) -> Sequence[refold.ConversationRow]:
-        rows = page_of(db, after)
+    def counted(db: Tables, prefix: str, after: str | None) -> Sequence[refold.ConversationRow]:
+        rows = page_of(db, prefix, after)
         pages.append(len(rows))
         return rows
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import refold as library
+from refold.application.api.following import FollowingMemory
 from refold.application.api.memory import Memory
 from refold.infrastructure.mcp.resources import Resources, UnknownResource, conversation_uri
 from tests.support.command_line import Refold
@@ -167,6 +168,25 @@ def test_a_part_of_the_list_is_read_without_listing_all_conversations(
     assert counts["rows"] <= FEW or (owner and scope is None)
     found = [thread for thread in listed if thread.startswith("t1")]
     assert resources.ids("t1", 5) == (found[:5], len(found))
+
+
+def test_conversations_are_found_by_the_beginning_of_their_ids(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["a", "a/", "a/1", "a/é", "a/\U0001f600", "a0", "a.", "b/1"]
+    for name in [*names, *(f"t{number}" for number in range(2 * FEW))]:
+        memory.conversation(name).append(said(0))
+    memory.erase_conversation("a/1")
+    memory.conversation("a/1").append(said(1))
+    following = FollowingMemory(memory)
+    memory.conversations()
+    counts = counted_reads(monkeypatch)
+    found = {row.thread_id for row in following.rows("a/")}
+    assert found == {"a/", "a/1", "a/é", "a/\U0001f600"}
+    assert {row.thread_id for row in following.rows("a/\U0001f600")} == {"a/\U0001f600"}
+    assert following.rows("c") == []
+    assert counts["rows"] <= len(names) + 1
+    assert len(following.rows("")) == len(names) + 2 * FEW
 
 
 def test_topics_are_read_alike_after_few_and_after_many_compactions(

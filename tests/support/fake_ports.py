@@ -255,8 +255,8 @@ class MessageViews:
     def conversations(self) -> Sequence[ConversationRow]:
         return ()
 
-    def iter_conversations(self) -> Iterator[ConversationRow]:
-        return iter(self.conversations())
+    def iter_conversations(self, prefix: str = "") -> Iterator[ConversationRow]:
+        return (row for row in self.conversations() if row.thread_id.startswith(prefix))
 
     def conversations_page(
         self, start: int, count: int, owner: str | None, order: ConversationOrder
