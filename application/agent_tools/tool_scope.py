@@ -124,10 +124,16 @@ class Reach:
             )
         return self._existing(wanted)
 
-    def conversations(self) -> Sequence[ConversationRow]:
-        """Return the conversations within reach, latest activity first."""
+    def conversations(self, prefix: str = "") -> Sequence[ConversationRow]:
+        """Return the conversations within reach whose ids begin with a text, latest activity first."""
         self.scope.check_owner()
-        rows, visible = self.core.views.conversations(), self.scope.visible()
+        views, visible = self.core.views, self.scope.visible()
+        if not prefix:
+            rows = views.conversations()
+        else:
+            # Those with the same time stay in the order of their ids.
+            found = (r for r in views.iter_conversations(prefix) if r.thread_id.startswith(prefix))
+            rows = sorted(found, key=lambda row: row.last_activity, reverse=True)
         if visible is None:
             return rows
         return [row for row in rows if visible.lets_conversation(row.thread_id)]

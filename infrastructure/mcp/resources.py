@@ -108,7 +108,7 @@ class Resources:
         if not prefix:
             rows, length = self.reach.conversations_page(0, count)
             return [row.thread_id for row in rows], length
-        found = [row.thread_id for row in self.rows() if row.thread_id.startswith(prefix)]
+        found = [row.thread_id for row in self.reach.conversations(prefix)]
         return found[:count], len(found)
 
     def listed(self, rows: Sequence[ConversationRow]) -> list[Described]:

@@ -166,8 +166,10 @@ def test_a_part_of_the_list_is_read_without_listing_all_conversations(
     assert resources.ids("", 5) == (listed[:5], 2 * FEW)
     # The reach of an owner is a list of conversations as well.
     assert counts["rows"] <= FEW or (owner and scope is None)
-    found = [thread for thread in listed if thread.startswith("t1")]
-    assert resources.ids("t1", 5) == (found[:5], len(found))
+    found = [thread for thread in listed if thread.startswith("t19")]
+    counts.clear()
+    assert resources.ids("t19", 5) == (found[:5], len(found))
+    assert counts["rows"] <= FEW or (owner and scope is None)
 
 
 def test_conversations_are_found_by_the_beginning_of_their_ids(
