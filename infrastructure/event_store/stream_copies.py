@@ -28,6 +28,8 @@ from .stream_reads import open_row
 
 COPY_BATCH = 200
 """Number of rows in memory at once."""
+REWRITING = ("message_erased", "memories_chosen")
+"""Names of the events that record which earlier events lost content."""
 
 
 class Copied(NamedTuple):
@@ -55,7 +57,7 @@ class CopyingRows(Protocol):
         ...
 
     def erasures(self, source: str, version: int) -> Sequence[StoredEvent]:
-        """Return the events up to a version that record erasures of messages."""
+        """Return the events up to a version that may record which earlier events lost content."""
         ...
 
     def rows(self, source: str, after: int, last: int) -> Sequence[StoredEvent]:
@@ -318,8 +320,8 @@ class SQLiteCopyingRows:
         return [row[0] for row in self._c.fetchall()]
 
     def erasures(self, source: str, version: int) -> Sequence[StoredEvent]:
-        """Return the events up to a version that record erasures of messages."""
-        return self._select("originator_version<=? AND topic='message_erased'", (source, version))
+        """Return the events up to a version that may record which earlier events lost content."""
+        return self._select(f"originator_version<=? AND topic IN {REWRITING}", (source, version))
 
     def rows(self, source: str, after: int, last: int) -> Sequence[StoredEvent]:
         """Return the next events of a stream."""

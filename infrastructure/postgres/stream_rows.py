@@ -19,7 +19,7 @@ from refold.infrastructure.event_store.envelope import (
     PlainHead,
 )
 from refold.infrastructure.event_store.recorder import MAX_VERSION, stamp_of
-from refold.infrastructure.event_store.stream_copies import COPY_BATCH, thread_exists
+from refold.infrastructure.event_store.stream_copies import COPY_BATCH, REWRITING, thread_exists
 
 from .connections import Store, from_text, to_text
 from .event_rows import FRAME, PostgresRecorder, key_digest
@@ -92,11 +92,11 @@ class PostgresCopyRows:
         return [row[0] for row in found]
 
     def erasures(self, source: str, version: int) -> Sequence[StoredEvent]:
-        """Return the events up to a version that record erasures of messages."""
+        """Return the events up to a version that may record which earlier events lost content."""
         found = self._store.rows(
             "SELECT originator_version FROM {stored_events} "
-            "WHERE originator_id = %s AND originator_version <= %s AND topic = 'message_erased'",
-            (to_text(source), version),
+            "WHERE originator_id = %s AND originator_version <= %s AND topic = ANY(%s::text[])",
+            (to_text(source), version, list(REWRITING)),
         )
         return self._recorder.select_versions(source, [row[0] for row in found]) if found else ()
 

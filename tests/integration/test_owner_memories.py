@@ -215,6 +215,16 @@ def test_what_is_erased_is_quoted_nowhere_any_more(agent: Open, tmp_path: Path) 
         assert_is_nowhere(memory, tmp_path)
 
 
+def test_a_copy_of_what_lost_its_quotations_has_no_damage(agent: Open, tmp_path: Path) -> None:
+    with agent() as memory:
+        before = quoting(memory)
+        memory.conversation("monday").erase(0)
+        copy = memory.conversation("tuesday").fork(thread_id="later")
+        assert_is_nowhere(memory, tmp_path)
+        copy.fork(at=before.version, thread_id="older")
+        assert_is_nowhere(memory, tmp_path)
+
+
 def test_erasing_the_whole_conversation_takes_the_quotations_along(
     agent: Open, tmp_path: Path
 ) -> None:
