@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from refold.application.conversation.addresses import position_in
 from refold.application.conversation.loaded import LoadedConversation
+from refold.application.frames.quoting_frame import record_quoting_frame
 from refold.application.maintenance.maintenance_results import (
     ErasedAgain,
     ErasedPlace,
@@ -40,7 +41,6 @@ Where = int | str | Sequence[int | str]
 
 Positions = Mapping[str, frozenset[int]]
 """Positions of messages, by thread id."""
-
 
 Carrying = Callable[[LoadedConversation], Sequence[Event]]
 """Function that returns the proposal and the decision that an erasure carries out.
@@ -250,16 +250,6 @@ def _positions_in_forks(core: Core, loaded: LoadedConversation) -> Positions:
     }
 
 
-def _withdrawn_notes(known: Lineage) -> Mapping[int, NotesFlushed]:
-    """Return the notes that were taken from newly erased messages, by version."""
-    made = known.made_from(known.fresh)
-    return {at: event for at, event in made if isinstance(event, NotesFlushed) and event.notes}
-
-
-def _ids(flushes: Iterable[NotesFlushed]) -> frozenset[str]:
-    return frozenset(flush.flush_id for flush in flushes)
-
-
 class _Erasing:
     """One erasure in all conversations that it affects."""
 
@@ -286,6 +276,8 @@ class _Erasing:
         """New notes of each conversation, with the positions that were erased when they were written."""
         self._reach: Callable[[Loading], Positions] = lambda _: {}
         self._done: dict[str, Done] = {}
+        self._emptied: set[str] = set()
+        """Conversations of which nothing is left."""
         self._quotations = Quotations(core)
 
     def begin(self, reach: Callable[[Loading], Positions]) -> Positions:
@@ -294,11 +286,14 @@ class _Erasing:
         This is the slow part of the work, done before the log is locked.
         """
         self._reach = reach
-        load = self._core.log.load
+        core, load = self._core, self._core.log.load
         found = reach(load)
         for thread_id, positions in found.items():
             loaded = load(thread_id)
             known = self.trace_messages(loaded, positions)
+            if known.fresh and record_quoting_frame(core, loaded, known.is_quoted(known.fresh)):
+                loaded = load(thread_id)
+                known = self.trace_messages(loaded, positions)
             self._prepared[thread_id] = self._rebuild_summary(loaded, known)
             self._noted[thread_id] = known.erased, self._rebuild_notes(known)
         self._quotations.find(load, self._erased_positions(load, found))
@@ -313,6 +308,8 @@ class _Erasing:
             self._core.kept_turns.forget(thread_id)
             self._core.forget_read()
             self._core.asked.recall(thread_id, None)
+        for thread_id in self._emptied:
+            self._core.asked.forget(thread_id)
         return self._done
 
     def trace_messages(self, loaded: LoadedConversation, positions: frozenset[int]) -> Lineage:
@@ -329,6 +326,7 @@ class _Erasing:
     def _decide(self, load: Loading) -> Mapping[str, Erasure]:
         # Others may have forked, appended or compacted since the preparation.
         self._done.clear()
+        self._emptied.clear()
         self._carried = {t: carry(load(t)) for t, carry in self._carries.items()}
         if not all(self._carried.values()):
             return {}
@@ -369,7 +367,8 @@ class _Erasing:
         if messages and (prepared is None or prepared.replaces != active):
             prepared = self._rebuild_summary(now, known)
         erased, noted = self._noted.get(now.thread_id, (None, NotesRebuild()))
-        if erased != known.erased or noted.replaces != _ids(_withdrawn_notes(known).values()):
+        withdrawn = frozenset(flush.flush_id for flush in known.withdrawn_notes.values())
+        if erased != known.erased or noted.replaces != withdrawn:
             noted = self._rebuild_notes(known)
         carried = self._carried.get(now.thread_id, ())
         return ErasurePlan(now, known, messages, prepared, noted, self._reason, quoting, carried)
@@ -381,7 +380,7 @@ class _Erasing:
         return rebuild_summary(self._core, loaded, known.fresh, quoting=known.quoting)
 
     def _rebuild_notes(self, known: Lineage) -> NotesRebuild:
-        withdrawn, version = _withdrawn_notes(known), known.version
+        withdrawn, version = known.withdrawn_notes, known.version
         flushes = [(at, e) for at, e in known.decisions if isinstance(e, NotesFlushed)]
         kept = [note for at, flush in flushes if at not in withdrawn for note in flush.notes]
         return rebuild_notes(self._core, known.thread_id, withdrawn, known.positions, version, kept)
@@ -393,6 +392,7 @@ class _Erasing:
         thread_id = now.thread_id
         all_of_it = Removed(thread_id=thread_id, place="event", count=now.state.version)
         self._done[thread_id] = Done((), (all_of_it,))
+        self._emptied.add(thread_id)
 
         def happened(_: Sequence[Rewritten]) -> Sequence[Event]:
             return events

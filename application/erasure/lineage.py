@@ -80,6 +80,12 @@ class Lineage(NamedTuple):
         notes = {e.flush_id for e in made if isinstance(e, NotesFlushed) and e.is_on_demand}
         return frozenset(summaries | notes)
 
+    @property
+    def withdrawn_notes(self) -> Mapping[int, NotesFlushed]:
+        """Notes that were taken from ``fresh`` messages, by version."""
+        made = self.made_from(self.fresh)
+        return {at: event for at, event in made if isinstance(event, NotesFlushed) and event.notes}
+
     def made_from(self, positions: frozenset[int]) -> Iterator[tuple[int, Event]]:
         """Yield the messages at these positions, and the events made or quoted from them."""
         attempts: dict[str, Coverage] = {

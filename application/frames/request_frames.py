@@ -383,7 +383,13 @@ class NewestRequests:
 
     def extend(self, thread_id: str, decide: Decision) -> "_WithChange | None":
         """Return the decision with the frame change before it, or None if it is that change."""
-        return None if decide == self.record_change else _WithChange(self, thread_id, decide)
+        is_change = decide in (self.record_change, self.record_frame)
+        return None if is_change else _WithChange(self, thread_id, decide)
+
+    def record_frame(self, loaded: LoadedConversation) -> Sequence[Event]:
+        """Return the event for a changed frame of the newest request, also for the first request."""
+        change = self.change(loaded.thread_id, loaded.state)
+        return () if change is None else (change,)
 
     def record_change(self, loaded: LoadedConversation) -> Sequence[Event]:
         """Return the events that have to be recorded now.
@@ -429,7 +435,7 @@ class _WithChange:
         """Return the changes and the events of the decision, to be stored together."""
         changes = self._asked.changes(self._thread_id, loaded.state)
         events = self._decide(loaded.after(changes) if changes else loaded)
-        if any(map(_thinks, events)):
+        if any(isinstance(e, MessageAppended) and e.thinking_tokens > 0 for e in events):
             more = self._asked.changes(self._thread_id, loaded.state, thinks=True)
             if more != changes:
                 changes, events = more, self._decide(loaded.after(more))
@@ -441,7 +447,3 @@ class _WithChange:
         if self._changes:
             self._asked.mark_recorded(self._thread_id, self._changes)
         return events
-
-
-def _thinks(event: Event) -> bool:
-    return isinstance(event, MessageAppended) and event.thinking_tokens > 0
