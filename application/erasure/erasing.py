@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from refold.application.conversation.addresses import position_in
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.frames.quoting_frame import record_quoting_frame
+from refold.application.frames.sent_request import record_quoting_frame
 from refold.application.maintenance.maintenance_results import (
     ErasedAgain,
     ErasedPlace,

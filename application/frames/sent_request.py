@@ -1,4 +1,4 @@
-"""Recorded frames of requests, read back so that a version alone gives the bytes that were sent."""
+"""Frames of requests that were sent: recorded ones read back byte for byte, and one recorded before an erasure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -10,6 +10,7 @@ from refold.application.rendering.request_blocks import copied
 from refold.application.runtime.core import Core, Extras, Layout
 from refold.domain.events import WITHDRAWN, LinesRecalled
 from refold.domain.frames import FramePart, RequestFrameChanged
+from refold.domain.quoted_text import IsQuoted, is_quoting
 
 from .request_frames import Frame, System
 
@@ -136,3 +137,17 @@ def frame_of(event: RequestFrameChanged, parts: Mapping[str, FramePart], lost: s
         event.signed,
         event.binds_thinking,
     )
+
+
+def record_quoting_frame(core: Core, loaded: LoadedConversation, is_quoted: IsQuoted) -> bool:
+    """Record the frame of the newest request if it quotes messages that are about to be erased.
+
+    The erasure then finds it in the log. Return whether there was one to record.
+    """
+    thread_id = loaded.thread_id
+    frame = core.asked.change(thread_id, loaded.state)
+    if frame is None or not is_quoting(frame, frozenset(), is_quoted):
+        return False
+    _, stored = core.log.transact(thread_id, core.asked.record_frame, at=core.clock())
+    core.asked.mark_recorded(thread_id, stored)
+    return True
