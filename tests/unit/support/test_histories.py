@@ -126,7 +126,10 @@ def without_blanks(block: Block) -> Block:
     content: Any = block.get("content") or []
     if not isinstance(content, str):
         content = [b for b in content if b.get("text", "x").strip()]
-    return {**block, "content": content or "(no output)"}
+    shown = {**block, "content": content or "(no output)"}
+    if not isinstance(content, str) and any(part["type"] != "text" for part in content):
+        shown.pop("is_error", None)  # A result that is marked as failed may hold nothing but texts.
+    return shown
 
 
 def answer_all(asking: Message, answering: Message) -> None:
