@@ -115,6 +115,6 @@ def _namespace() -> str:
 
 def _first_line(path: str) -> str:
     try:
-        return Path(path).read_text(encoding="ascii", errors="replace").strip()
+        return Path(path).read_bytes().decode("ascii", "replace").strip()
     except OSError:
         return ""
