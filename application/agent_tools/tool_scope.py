@@ -132,7 +132,7 @@ class Reach:
             rows = views.conversations()
         else:
             # Those with the same time stay in the order of their ids.
-            found = (r for r in views.iter_conversations(prefix) if r.thread_id.startswith(prefix))
+            found = views.iter_conversations(prefix)
             rows = sorted(found, key=lambda row: row.last_activity, reverse=True)
         if visible is None:
             return rows
@@ -142,9 +142,11 @@ class Reach:
         """Return a part of the same list, and how long the list is."""
         self.scope.check_owner()
         visible = self.scope.visible()
-        is_all = visible is None or visible == Visible(None, frozenset())
-        owner = visible.owner if visible and visible.home is None else None
-        if not is_all and not owner:
+        if visible is None or visible == Visible(None, frozenset()):
+            owner = None  # All are within reach: none belongs to an owner.
+        elif visible.owner and visible.home is None:
+            owner = visible.owner
+        else:
             rows = self.conversations()
             return rows[start : start + count], len(rows)
         page = self.core.views.conversations_page(start, count, owner, "activity")

@@ -81,8 +81,8 @@ async def run_to_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 
 
 def _no_thread(error: RuntimeError) -> LogError:
-    advice = "free memory or raise the limit of threads; a program that ends has none"
-    return LogError(f"nothing was done, as no thread could be used ({error}): {advice}")
+    advice = "free memory or raise the limit of threads. A program that is ending can start none"
+    return LogError(f"nothing was done, because no thread could start ({error}): {advice}")
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -57,8 +57,7 @@ class FollowingMemory:
         """Return the conversations whose ids begin with a text, oldest first."""
         core = self._blocking._core  # pyright: ignore[reportPrivateUsage]
         rows = core.views.iter_conversations(prefix)
-        found = [row for row in rows if row.thread_id.startswith(prefix)]
-        return sorted(found, key=lambda row: (row.created_at, row.thread_id))
+        return sorted(rows, key=lambda row: (row.created_at, row.thread_id))
 
     def logged_at(self, row: ConversationRow) -> str:
         """Return the time when the newest event of a listed conversation was logged: ISO 8601, UTC."""

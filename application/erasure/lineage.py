@@ -69,7 +69,7 @@ class Lineage(NamedTuple):
 
     @property
     def quoting(self) -> frozenset[str]:
-        """Ids of compaction attempts whose focus quotes one of the ``fresh`` messages, and of those made from them."""
+        """Ids of attempts whose focus quotes a ``fresh`` message, and of those that continue their summaries."""
         return quoting_attempts((event for _, event in self.decisions), self.is_quoted(self.fresh))
 
     @property

@@ -187,8 +187,8 @@ def rebuild_summary(
 
     The result is not larger, except that a note takes about 60 tokens. Extracts that do not involve
     ``gone`` are reused; the others and the ledger are rebuilt. ``into`` is the thread id of a copy
-    that the summary is for. ``quoting`` are the ids of attempts that were made with a focus that quotes
-    ``gone``, or from what was. No model is needed. Runs an event loop of its own: call it from a
+    that the summary is for. ``quoting`` are the ids of attempts whose focus quotes ``gone``, and
+    of those that continue their summaries. No model is needed. Runs an event loop of its own: call it from a
     thread without one.
     """
     rebuilder = _Rebuilder(core, loaded, gone, into or loaded.thread_id, quoting)

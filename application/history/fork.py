@@ -27,6 +27,8 @@ from refold.domain.value import replace
 from .moments import At, load_at
 
 E = TypeVar("E", bound=Event)
+AT_ONCE = 200
+"""Maximum number of events that are read at once. A statement takes a limited number of values."""
 
 
 class _LaterErasures(NamedTuple):
@@ -172,9 +174,10 @@ def _events_after(core: Core, then: LoadedConversation, version: int, kind: type
 def _events_at(
     core: Core, then: LoadedConversation, versions: Sequence[int], kind: type[E]
 ) -> Iterator[E]:
-    for logged in core.log.read_at(then.thread_id, versions) if versions else ():
-        if isinstance(logged.event, kind):
-            yield logged.event
+    for first in range(0, len(versions), AT_ONCE):
+        for logged in core.log.read_at(then.thread_id, versions[first : first + AT_ONCE]):
+            if isinstance(logged.event, kind):
+                yield logged.event
 
 
 def fork(core: Core, thread_id: str, at: At | None, into: str | None) -> str:

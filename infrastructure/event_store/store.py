@@ -234,7 +234,7 @@ class SQLiteLog(StoredLog):
         super().__init__(str(path), parts)
         self._together = SharedCommits(self._lock, self._store_all)
         self._storing: set[int] = set()
-        """Threads that store something. Their locks are not free for what interrupts them."""
+        """Threads in the middle of a write. A signal handler there must not wait for the locks of its own thread."""
         self._encodings = encodings
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
@@ -339,8 +339,8 @@ class SQLiteLog(StoredLog):
         thread = threading.get_ident()
         if thread in self._storing:
             raise LogBusy(
-                f"{self.path}: this thread is storing something, and a signal handler or destructor "
-                "in its middle cannot; nothing was stored. Store it afterwards, or in another thread"
+                f"{self.path}: this thread is in the middle of a write, so its signal handlers and destructors "
+                "cannot write now. Nothing of this write was stored: try it later, or in another thread"
             )
         try:
             self._storing.add(thread)

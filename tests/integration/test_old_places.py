@@ -10,6 +10,8 @@ import pytest
 import refold as library
 from refold.application.api.following import FollowingMemory
 from refold.application.api.memory import Memory
+from refold.application.conversation.thread_log import ThreadLog
+from refold.application.history import fork
 from refold.infrastructure.mcp.resources import Resources, UnknownResource, conversation_uri
 from tests.support.command_line import Refold
 from tests.support.counted_reads import counted_reads, decoded_events
@@ -231,3 +233,25 @@ def used(number: int, tool: str) -> list[dict[str, Any]]:
     made = {"type": "tool_use", "id": call, "name": tool, "input": {"number": number}}
     answer = {"type": "tool_result", "tool_use_id": call, "content": result}
     return [{"role": "assistant", "content": [made]}, {"role": "user", "content": [answer]}]
+
+
+def test_many_later_erasures_are_read_in_parts(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A statement takes a limited number of values, and a conversation can have any number of erasures."""
+    conversation = memory.conversation("t")
+    conversation.append([said(n) for n in range(12)])
+    before = conversation.version
+    for position in range(7):
+        conversation.erase(position)
+    monkeypatch.setattr(fork, "AT_ONCE", 3)
+    asked, read_at = list[int](), ThreadLog.read_at
+
+    def counted(log: ThreadLog, thread_id: str, versions: Any, **options: Any) -> Any:
+        asked.append(len(versions))
+        return read_at(log, thread_id, versions, **options)
+
+    monkeypatch.setattr(ThreadLog, "read_at", counted)
+    copy = conversation.fork(at=before)
+    assert max(asked) == 3
+    assert [message.erased for message in copy.messages()] == [True] * 7 + [False] * 5

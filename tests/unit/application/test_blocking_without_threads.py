@@ -128,5 +128,5 @@ def test_work_that_begins_while_the_program_ends_is_refused_with_a_typed_error()
     ended = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
-    assert "a program that ends has none" in ended.stdout
+    assert "A program that is ending can start none" in ended.stdout
     assert not ended.stderr
