@@ -314,7 +314,7 @@ def test_a_run_that_nobody_asks_keeps_its_system_prompt_after_a_restart(tmp_path
                 FunctionModel(answer), system_prompt="Be nice.", capabilities=[capability]
             )
             assert stored_messages(memory.conversation("t")) == history
-            result = agent.run_sync(asked, message_history=history)
+            result = asyncio.run(agent.run(asked, message_history=history))
             history = result.all_messages()
             assert [row.thread_id for row in memory.conversations()] == ["t"]
     assert ["Be nice." in str(one) for one in seen] == [True] * 3
@@ -352,9 +352,9 @@ def test_a_model_gets_files_as_the_agent_gave_them(tmp_path: Path, is_compacted:
         agent: Any = pydantic_ai.Agent(FunctionModel(answer), capabilities=[capability])
         history: list[Any] = []
         for number in range(50 if is_compacted else 0):
-            result = agent.run_sync(f"Question {number}. " * 20, message_history=history)
+            result = asyncio.run(agent.run(f"Question {number}. " * 20, message_history=history))
             history = result.all_messages()
-        agent.run_sync(["What is in these?", *files], message_history=history)
+        asyncio.run(agent.run(["What is in these?", *files], message_history=history))
         assert bool(memory.conversation("t").summaries()) == is_compacted
     assert seen[-1][-1].parts[-1].content[-len(files) :] == files
 
@@ -382,7 +382,7 @@ def test_a_model_gets_the_pictures_of_a_tool_after_a_compaction(tmp_path: Path) 
         )
         history: list[Any] = []
         for number in range(30):
-            result = agent.run_sync(f"Question {number}. " * 20, message_history=history)
+            result = asyncio.run(agent.run(f"Question {number}. " * 20, message_history=history))
             history = result.all_messages()
         assert memory.conversation("t").summaries()
     assert returned == [["The screen:", picture]] * 30
