@@ -69,6 +69,17 @@ class Address(NamedTuple):
         return int.from_bytes(blake2b(said, digest_size=8).digest(), signed=True)
 
 
+class _Pool(ConnectionPool[Connection[TupleRow]]):
+    """A pool that looks for other lost connections when one is lost. Most often the server has restarted."""
+
+    def putconn(self, conn: Connection[TupleRow]) -> None:
+        """Take a connection back. If it is lost, replace the idle ones that are lost as well."""
+        is_lost = conn.broken
+        super().putconn(conn)
+        if is_lost and not self.closed:
+            self.check()
+
+
 class Store:
     """The pool of one log. Statements name tables as ``{table}``: see ``sql``."""
 
@@ -78,7 +89,7 @@ class Store:
         self._process = OpeningProcess(address.shown)
         self._own = threading.local()
         self._texts: dict[str, bytes] = {}
-        self._pool: ConnectionPool[Connection[TupleRow]] = ConnectionPool(
+        self._pool = _Pool(
             address.conninfo,
             min_size=0,
             max_size=address.pool,

@@ -6,8 +6,10 @@ import socket
 import threading
 import time
 from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 import pytest
@@ -254,3 +256,40 @@ def test_a_log_is_opened_when_its_server_has_started(
     proxy.starting = 100
     with pytest.raises(refold.LogGone, match="starting up"):
         refold.open(behind)
+
+
+def sessions(place: str, condition: LiteralString, act: LiteralString = "count(*)") -> int:
+    """Return the number of the sessions of refold that meet a condition, after an act on each."""
+    with psycopg.connect(place, autocommit=True) as connection:
+        found = connection.execute(
+            f"SELECT {act} FROM pg_stat_activity WHERE datname = current_database() "
+            f"AND application_name LIKE 'refold%' AND {condition}"
+        ).fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def use_all_connections(place: str, memory: refold.Memory) -> None:
+    """Append to eight conversations at once, each with a connection of its own."""
+    with ThreadPoolExecutor(8) as threads, psycopg.connect(place) as other:
+        other.execute("LOCK TABLE refold.stored_events")
+        for number in range(8):
+            threads.submit(memory.conversation(str(number)).append, USER)
+        until = time.monotonic() + 30
+        while sessions(place, "wait_event_type = 'Lock'") < 8:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+
+
+def test_connections_that_were_lost_together_are_replaced_together(place: str) -> None:
+    with refold.open(place) as memory:
+        use_all_connections(place, memory)
+        for act in (
+            memory.conversation("0").messages,
+            memory.conversations,
+            lambda: memory.conversation("0").append(REPLY),
+        ):
+            assert sessions(place, "true", "count(pg_terminate_backend(pid))") > 5
+            act()
+            use_all_connections(place, memory)
+    assert texts(place, "0")[:2] == ["a question", "a question"]
