@@ -41,7 +41,7 @@ _GONE = ("57P01", "57P02", "57P03", "08", "57P05")
 _NOT_WRITABLE = ("42501", "25006", "28")
 _NOT_FOUND = ("3D000",)
 _CONFLICT = ("23",)
-_PASSING = ("08", "57P01", "57P02", "57P03", "40001", "40P01")
+_PASSING = ("08", "57P01", "57P02", "57P03", "57P05", "40001", "40P01")
 
 # Errors of tables that are folded from the log.
 _MISSING = ("42P01",)

@@ -293,3 +293,16 @@ def test_connections_that_were_lost_together_are_replaced_together(place: str) -
             act()
             use_all_connections(place, memory)
     assert texts(place, "0")[:2] == ["a question", "a question"]
+
+
+def test_a_server_that_ends_idle_sessions_is_connected_to_again(place: str) -> None:
+    with refold.open(f"{place}&options=-c%20idle_session_timeout%3D1s") as memory:
+        conversation = memory.conversation("t")
+        for act in (lambda: conversation.append(USER), memory.conversations):
+            act()
+            until = time.monotonic() + 30
+            while sessions(place, "true"):
+                assert time.monotonic() < until
+                time.sleep(0.02)
+        conversation.append(REPLY)
+    assert texts(place) == ["a question", "an answer"]
