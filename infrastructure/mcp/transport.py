@@ -114,7 +114,9 @@ class _PendingRequests:
         if isinstance(message, JSONRPCRequest):
             self._requests.add(message.id)
         elif isinstance(message, JSONRPCNotification) and message.method == CANCELLED:
-            self._requests.discard((message.params or {}).get("requestId", ""))
+            cancelled = (message.params or {}).get("requestId")
+            if isinstance(cancelled, str | int):
+                self._requests.discard(cancelled)
 
     def remove(self, item: SessionMessage) -> None:
         """Remove the request that a message to the client answers, if it answers one."""

@@ -24,6 +24,7 @@ from refold.application.api.memory import Memory
 from refold.infrastructure.loopback import is_loopback
 from refold.infrastructure.mcp.resources import TEMPLATES, conversation_uri
 from refold.infrastructure.mcp.server import memory_server
+from refold.infrastructure.mcp.transport import CANCELLED
 from tests.support.command_line import PROGRAM, Refold
 from tests.support.log_files import set_state
 from tests.support.mcp_server import client_of, program, said, served
@@ -371,6 +372,20 @@ def test_a_call_with_half_a_character_is_answered(place: Path) -> None:
     done = subprocess.run(
         [*PROGRAM, "mcp"], cwd=place, input=lines.encode(), capture_output=True, timeout=60
     )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["id"] for answer in answers] == [1, 2]
+    assert "5403" in answers[1]["result"]["content"][0]["text"]
+
+
+@pytest.mark.slow
+def test_a_cancellation_with_a_wrong_id_does_not_end_the_server(place: Path) -> None:
+    wrong = [{"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": i}} for i in ([1], {})]
+    lines = "".join(json.dumps(message) + "\n" for message in (*HANDSHAKE, *wrong, CALL))
+    done = subprocess.run(
+        [*PROGRAM, "mcp"], cwd=place, input=lines.encode(), capture_output=True, timeout=60
+    )
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [answer["id"] for answer in answers] == [1, 2]
     assert "5403" in answers[1]["result"]["content"][0]["text"]
