@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from markupsafe import Markup
 
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.api.memory_lists import ORDERS
 from refold.application.errors import LogNotFound, TargetExists
@@ -18,6 +19,8 @@ from refold.application.ports.read_models import (
     ConversationsPage,
     ListedConversation,
 )
+from refold.domain.errors import ConversationGone, UnknownMessage
+from refold.domain.value import replace
 from refold.infrastructure.files.private_files import open_private, sync_names
 
 from .access import Access
@@ -26,11 +29,13 @@ from .links import Links
 from .list_page import ListQuery, list_values
 from .masking import Masked, Masker
 from .panels import PANELS
-from .reader import PAGE, Reader, timeline_page
+from .reader import PAGE, NotShown, Reader, timeline_page
 from .scene import Scene
 
 LISTED = 1_000
 """Conversations of a page of the list."""
+MOST_READS = 10
+"""Times that the list is read to find conversations that moved while it was read."""
 STYLE = "style.css"
 FOLDER = "conversations"
 _SIGN = "/* Written by refold inspect --bundle. */\n"
@@ -170,29 +175,62 @@ class _Writer:
         self._done = Bundled(0, 0, 0, 0, masker.count(""))
 
     def write(self, watched: Watch) -> Bundled:
-        rows = [self._files.row(self._reader, row) for row in self._listed()]
+        rows = self._listed()
         folders = {
             row.thread_id: _folder_name(number, row.thread_id, self._files.masker)
             for number, row in enumerate(rows, 1)
         }
         self._save(STYLE, _SIGN + style_of_files())
         (self._folder / FOLDER).mkdir(mode=0o700)
-        for row in watched(rows):
-            self._conversation(row, folders)
-        self._lists(rows, _FolderLinks(folders, self._files.masker.text))
+        by_id = {row.thread_id: row for row in rows}
+        written = [
+            row
+            for one in watched(rows)
+            if (row := self._conversation(by_id[one.thread_id], folders)) is not None
+        ]
+        self._lists(written, _FolderLinks(folders, self._files.masker.text))
         return self._done._replace(
-            conversations=len(rows), messages=sum(row.messages for row in rows)
+            conversations=len(written), messages=sum(row.messages for row in written)
         )
 
-    def _listed(self) -> Iterator[ListedConversation]:
-        start = 0
-        while rows := self._reader.conversations_page(start, LISTED, None, ORDERS[0]).rows:
-            yield from rows
-            start += len(rows)
+    def _listed(self) -> Sequence[ListedConversation]:
+        """Return all conversations, the latest activity first.
 
-    def _conversation(self, row: ConversationRow, folders: Mapping[str, str]) -> None:
-        conversation, _ = self._reader.conversation(row.thread_id)
-        here = folders[row.thread_id]
+        A conversation that becomes active between two pages of the list is in both or in neither.
+        """
+        found = dict[str, ListedConversation]()
+        for _ in range(MOST_READS):
+            start = 0
+            while rows := self._reader.conversations_page(start, LISTED, None, ORDERS[0]).rows:
+                found.update((row.thread_id, row) for row in rows)
+                start += len(rows)
+            if all(row.thread_id in found for row in self._reader.conversations()):
+                break
+        by_id = sorted(found.values(), key=lambda row: row.thread_id)
+        return sorted(by_id, key=lambda row: row.last_activity, reverse=True)
+
+    def _conversation(
+        self, listed: ListedConversation, folders: Mapping[str, str]
+    ) -> ListedConversation | None:
+        """Write the pages of a conversation as it is now. Return its row, or None if it was erased."""
+        done, here = self._done, folders[listed.thread_id]
+        try:
+            conversation, now = self._reader.conversation(listed.thread_id)
+            row = self._files.row(self._reader, replace(listed, **dict(now)))
+            self._pages(conversation, row, folders, here)
+        except (NotShown, ConversationGone, UnknownMessage):
+            self._done = done
+            shutil.rmtree(self._folder / FOLDER / here, ignore_errors=True)
+            return None
+        return row
+
+    def _pages(
+        self,
+        conversation: ConversationMemory,
+        row: ListedConversation,
+        folders: Mapping[str, str],
+        here: str,
+    ) -> None:
         (self._folder / FOLDER / here).mkdir(mode=0o700)
         links: Links = _FolderLinks(folders, self._files.masker.text, here)
         values = self._files.panel_values(
