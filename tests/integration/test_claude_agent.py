@@ -1,6 +1,7 @@
 """The store of the Claude Agent SDK's sessions: every entry comes back, once."""
 
 import asyncio
+import copy
 import json
 import threading
 from concurrent.futures import ProcessPoolExecutor
@@ -71,6 +72,18 @@ def test_a_session_is_a_conversation_that_refold_reads(memory: refold.Memory) ->
     found = memory.search("Why was the build red?")
     assert found[0].text == "Why is the build red?"
     assert found[0].at.startswith("2026-02-01T10:00:00")
+
+
+def test_a_summary_may_be_changed(memory: refold.Memory) -> None:
+    async def play() -> None:
+        store = RefoldSessionStore(memory)
+        await store.append(KEY, ENTRIES[:3])
+        (first,) = await store.list_session_summaries(KEY["project_key"])
+        before = copy.deepcopy(first)
+        first["data"].clear()
+        assert await store.list_session_summaries(KEY["project_key"]) == [before]
+
+    asyncio.run(play())
 
 
 @needs_data

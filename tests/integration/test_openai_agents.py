@@ -1,7 +1,9 @@
 """Agents of the OpenAI Agents SDK: their items come back exactly, and their model gets compacted input."""
 
 import asyncio
+import copy
 import sqlite3
+import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 
 import refold
+from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from tests.support.adapter_pages import assert_page_prints
 from tests.support.counted_reads import counted_reads
 from tests.support.openai_server import OpenAIServer
@@ -307,6 +310,76 @@ def test_a_log_that_fails_does_not_stop_the_agent(
     assert server.refused == []
     warned = [record for record in caplog.records if record.levelname == "WARNING"]
     assert len([one for one in warned if "the agent goes on without it" in one.message]) == 1
+
+
+class SlowCounter:
+    """Counts tokens, and takes long for one message."""
+
+    def __init__(self) -> None:
+        self._counter = EstimatingTokenCounter()
+        self.is_slow = False
+
+    def count_text(self, text: str) -> int:
+        return self._counter.count_text(text)
+
+    def count_message(self, message: refold.Message) -> refold.TokenCount:
+        if self.is_slow and "first" in str(message.content):
+            time.sleep(0.3)
+        return self._counter.count_message(message)
+
+    def count_tools(self, tools: tuple[dict[str, Any], ...]) -> int:
+        return self._counter.count_tools(tools)
+
+
+def test_items_that_are_kept_while_others_are_stored_are_not_lost(tmp_path: Path) -> None:
+    path, counter = tmp_path / "a.db", SlowCounter()
+    said = [{"role": "user", "content": words} for words in ("first", "second", "third")]
+
+    async def play(memory: refold.Memory) -> None:
+        session = RefoldSession("t", memory, lock_wait=0.1)
+        holder = sqlite3.connect(path, isolation_level=None)
+        holder.execute("BEGIN EXCLUSIVE")
+        await session.add_items(said[:1])
+        counter.is_slow = True
+        second = asyncio.create_task(session.add_items(said[1:2]))
+        await asyncio.sleep(0.1)
+        third = asyncio.create_task(session.add_items(said[2:]))
+        await second
+        holder.execute("ROLLBACK")
+        holder.close()
+        await third
+        assert await session.get_items() == said
+
+    with refold.open(path, counter=counter, telemetry=False) as memory:
+        asyncio.run(play(memory))
+        stored = [message.text for message in memory.conversation("t").messages()]
+    assert stored == ["first", "second", "third"]
+
+
+def test_items_that_are_kept_are_not_those_of_the_caller(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+
+    async def play(memory: refold.Memory) -> None:
+        session = RefoldSession("t", memory, lock_wait=0.1)
+        await session.add_items(copy.deepcopy(ITEMS))
+        for item in await session.get_items():
+            item.clear()
+        holder = sqlite3.connect(path, isolation_level=None)
+        holder.execute("BEGIN EXCLUSIVE")
+        assert await session.get_items() == ITEMS
+        given = copy.deepcopy(ITEMS)
+        await session.add_items(given)
+        kept = await session.get_items()
+        assert kept == ITEMS * 2
+        for item in (*given, *kept):
+            item.clear()
+        assert await session.get_items() == ITEMS * 2
+        holder.execute("ROLLBACK")
+        holder.close()
+        assert await session.get_items() == ITEMS * 2
+
+    with refold.open(path, telemetry=False) as memory:
+        asyncio.run(play(memory))
 
 
 def test_an_item_that_cannot_be_stored_is_refused_and_blocks_nothing(tmp_path: Path) -> None:

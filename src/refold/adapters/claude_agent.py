@@ -1,5 +1,6 @@
 """A memory for agents of the Claude Agent SDK: the store of their sessions."""
 
+import copy
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -194,7 +195,7 @@ class RefoldSessionStore:
                 summary=_fold(folded.summary, key, entries),
             )
             self._folded[name] = folded
-        return folded.summary
+        return copy.deepcopy(folded.summary)  # The caller may change its own.
 
     def _delete(self, key: Key) -> None:
         name = _name(key)

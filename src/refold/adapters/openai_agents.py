@@ -24,7 +24,7 @@ from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.following import Failures, FollowingMemory, says_the_same
 from refold.application.api.memory import Memory
 from refold.application.api.results import Context, StoredMessage
-from refold.application.conversation.parsing import read_messages, read_thread_id
+from refold.application.conversation.parsing import plain_json, read_messages, read_thread_id
 from refold.application.errors import ThreadExists
 from refold.application.rendering.request_forms import responses_request
 from refold.application.runtime.opening_process import waiting_at_most
@@ -101,7 +101,7 @@ class RefoldSession:
         if most is not None and most < 0:
             most = None
         return await self._run(
-            partial(self._get, most), lambda: _newest_of([*self._given, *self._unsaved], most)
+            partial(self._get, most), lambda: _newest_of(self._known_here(), most)
         )
 
     async def add_items(self, items: Sequence[Any]) -> None:
@@ -110,7 +110,11 @@ class RefoldSession:
         Raises:
             InvalidMessage: an item cannot be stored as JSON; names the value. Nothing is stored.
         """
-        given = [cast(Item, _plain(item)) for item in items]
+        # Copies, because they may be kept, and the caller may change its own.
+        given = [
+            cast(Item, plain_json(_plain(item), f"items[{number}]"))
+            for number, item in enumerate(items)
+        ]
         await self._run(partial(self._add, given), partial(self._keep, given))
 
     async def pop_item(self) -> Any:
@@ -154,30 +158,43 @@ class RefoldSession:
     async def _run(self, call: Callable[[], Answer], otherwise: Callable[[], Answer]) -> Answer:
         try:
             with waiting_at_most(self._lock_wait):
-                answer = await _settled(partial(self._locked, call))
+                answer, failure = await _settled(partial(self._locked, call, otherwise))
         except InvalidMessage:
             raise  # No later try can store it.
-        except Exception as error:  # The agent must go on without its memory.
-            self._failures.report(self.session_id, error)
-            return otherwise()
-        self._failures.is_over(self.session_id)
+        except Exception as error:  # No thread could start.
+            answer, failure = otherwise(), error
+        if failure is not None:
+            self._failures.report(self.session_id, failure)
+        else:
+            self._failures.is_over(self.session_id)
         return answer
 
-    def _locked(self, call: Callable[[], Answer]) -> Answer:
+    def _locked(
+        self, call: Callable[[], Answer], otherwise: Callable[[], Answer]
+    ) -> tuple[Answer, Exception | None]:
+        """Return the answer. If the memory cannot be used, return the other one, and why."""
         with self._lock:
-            if self._unsaved:
-                self._current().append(messages_of(self._unsaved), recorded=True)
-                self._given += self._unsaved
-                self._unsaved.clear()
-            return call()
+            try:
+                if self._unsaved:
+                    self._current().append(messages_of(self._unsaved), recorded=True)
+                    self._given += self._unsaved
+                    self._unsaved.clear()
+                return call(), None
+            except InvalidMessage:
+                raise
+            except Exception as error:  # The agent must go on without its memory.
+                return otherwise(), error
 
     # What runs in a thread, while the lock is held.
+
+    def _known_here(self) -> list[Item]:
+        return cast("list[Item]", plain_json([*self._given, *self._unsaved], "items"))
 
     def _get(self, limit: int | None) -> list[Item]:
         # A run begins: what an earlier one has not given any more, it will not give.
         self._ahead.clear()
         found = [] if limit == 0 else self._newest(limit)
-        self._given = list(found)
+        self._given = plain_json(found, "items")
         return found
 
     def _add(self, items: Sequence[Item]) -> None:
