@@ -3,6 +3,8 @@
 import functools
 import inspect
 import math
+import os
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from os import PathLike
@@ -13,6 +15,13 @@ from refold.domain.errors import InvalidOwner, InvalidSetting
 
 from .results import Context
 
+_ENCODED = sys.getfilesystemencoding()
+A_PATH = (
+    "a path"
+    if _ENCODED == "utf-8"
+    else f"a path in {_ENCODED}, in which this process encodes names of files (PYTHONUTF8=1 changes that)"
+)
+"""What a path must be, for errors."""
 LONGEST_OWNER = 500
 """Most characters of an owner's id."""
 _Class = TypeVar("_Class", bound=type)
@@ -154,10 +163,16 @@ def _is_path(value: object) -> bool:
 
 
 def is_path(value: object) -> bool:
-    """Return whether a value is a file path."""
+    """Return whether a value is a file path that this process can write as the name of a file."""
     if isinstance(value, PathLike):
         value = cast("PathLike[str]", value).__fspath__()
-    return isinstance(value, str) and is_utf8(value) and "\0" not in value and bool(value)
+    if not (isinstance(value, str) and is_utf8(value) and "\0" not in value and value):
+        return False
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_question(value: object) -> bool:
@@ -218,7 +233,7 @@ def _is_moment(value: object) -> bool:
 
 _TEXT: _Check = (_is_text, "text")
 _NAME: _Check = (_is_name, "text that is not blank")
-_PATH: _Check = (_is_path, "a path")
+_PATH: _Check = (_is_path, A_PATH)
 _FLAG: _Check = (_is_flag, "True or False")
 _NUMBER: _Check = (_is_number, "a whole number")
 _AT: _Check = (_is_moment, "a version (a whole number) or a time with a time zone")

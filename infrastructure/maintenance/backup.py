@@ -207,7 +207,8 @@ def copy_tight(source: SQLiteDatastore, made: Path) -> None:
         connection = pooled.cursor().sqlite_cursor.connection
         connection.set_progress_handler(_go_on, STEPS)
         try:
-            connection.execute("VACUUM INTO ?", (str(made),))
+            # As bytes, because a name need not be text.
+            connection.execute("VACUUM INTO CAST(? AS TEXT)", (os.fsencode(made),))
         except sqlite3.OperationalError as error:
             # Inside a statement, the exception of Ctrl-C ends it with an SQLite error.
             if error.sqlite_errorname == "SQLITE_INTERRUPT":

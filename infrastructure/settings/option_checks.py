@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
-from refold.application.api.argument_checks import invalid_argument, is_path
+from refold.application.api.argument_checks import A_PATH, invalid_argument, is_path
 from refold.application.ports.token_counter import RequestCounter, TokenCount, TokenCounter
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.errors import InvalidSetting
@@ -234,14 +234,15 @@ def check_options(path: object, options: Mapping[str, Any]) -> None:
         if name not in Options.__annotations__:
             raise TypeError(f"refold.open has no argument {name!r}{_hint(name, options[name])}")
     if not is_path(path):
-        raise invalid_argument("path", path, 'the path of the log, or ":memory:"')
+        wanted = A_PATH.replace("a path", "the path of the log", 1)
+        raise invalid_argument("path", path, f'{wanted}, or ":memory:"')
     given = {name: value for name, value in options.items() if value is not None}
     policy = given.get("policy")
     if policy is not None and not isinstance(policy, CompactionPolicy):
         raise invalid_argument("policy", policy, "a refold.CompactionPolicy(keep_last=3, …)")
     for name in ("policy_file", "notes_folder"):
         if name in given and not is_path(given[name]):
-            raise invalid_argument(name, given[name], "a path")
+            raise invalid_argument(name, given[name], A_PATH)
     summariser = given.get("summariser")
     if summariser is not None and not isinstance(summariser, str):
         refuse_unfit("summariser", summariser, names=_SUMMARISERS, parts=("name", "summarise"))

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import get_ident
 from types import TracebackType
 from typing import Any, Literal, Protocol
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 from uuid import UUID
 
 from eventsourcing.persistence import StoredEvent
@@ -88,7 +88,8 @@ def _path_of(place: str | Path, *, uri: bool) -> Path | None:
     if text == ":memory:" or (uri and "mode=memory" in text):
         return None
     is_uri = uri and text.startswith("file:")
-    return Path(unquote(urlsplit(text).path)) if is_uri else Path(text)
+    # A name need not be text in UTF-8.
+    return Path(os.fsdecode(unquote_to_bytes(urlsplit(text).path))) if is_uri else Path(text)
 
 
 def sync_fully(connection: sqlite3.Connection) -> None:

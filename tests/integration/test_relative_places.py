@@ -1,5 +1,8 @@
-"""A log that was opened by a relative path, in a program that changes its folder afterwards."""
+"""A log that was opened by a relative path: the folder changes afterwards, or its name is not text."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,3 +49,54 @@ def test_a_current_folder_that_was_deleted_is_a_typed_error(
     gone.rmdir()
     with pytest.raises(refold.LogNotFound, match="leads to no file"):
         refold.open("agent.db")
+
+
+_IN_A_FOLDER = """
+import refold
+with refold.open("agent.db") as memory:
+    conversation = memory.conversation("t")
+    conversation.append({"role": "user", "content": "The codename is Wolframite."})
+    assert conversation.recall("Wolframite").hits
+    assert memory.backup("copy.db").events == 1
+    assert memory.verify().ok, memory.verify()
+    assert conversation.erase(0).complete
+assert memory_of_copy() == 1
+"""
+_COPY = """
+def memory_of_copy():
+    with refold.open("copy.db") as memory:
+        return len(memory.conversation("t").messages())
+"""
+_ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0"}
+
+
+def run(script: str, folder: Path, **environment: str) -> str:
+    found = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    return found.stderr.decode(errors="replace")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text on other systems")
+@pytest.mark.parametrize("environment", [{}, _ASCII], ids=["UTF-8", "ASCII"])
+@pytest.mark.parametrize("name", [b"caf\xe9", "caf\xe9".encode(), b"a %41#?\n"])
+def test_a_folder_may_have_any_name(
+    tmp_path: Path, name: bytes, environment: dict[str, str]
+) -> None:
+    folder = tmp_path / os.fsdecode(name)
+    folder.mkdir()
+    assert run(f"{_COPY}{_IN_A_FOLDER}", folder, **environment) == ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text on other systems")
+def test_a_name_that_the_process_cannot_encode_is_a_typed_error(tmp_path: Path) -> None:
+    for call in ("open(name)", "open('a.db').backup(name)", "open('a.db', notes_folder=name)"):
+        script = f"import refold; name = chr(233) + '.db'; refold.{call}"
+        found = run(script, tmp_path, **_ASCII)
+        assert "InvalidSetting" in found.splitlines()[-1], found
+        assert "PYTHONUTF8=1" in found.splitlines()[-1], found
