@@ -203,6 +203,7 @@ def salvage_file(path: Path, to: Path) -> Salvaged:
 
     Raises:
         LogNotFound: the file is missing or empty.
+        NotARefoldLog: it is a folder.
         LogDamaged: SQLite cannot read the file.
         LogNotWritable: a permission is missing.
         TargetExists: a file exists at ``to``.
@@ -211,6 +212,7 @@ def salvage_file(path: Path, to: Path) -> Salvaged:
     try:
         with translate_errors(path):
             nothing = not path.exists() or not path.stat().st_size
+            check_place(path, create=True)
         if nothing and not is_to_be_mended(path):
             raise LogNotFound(f"there is nothing in {path} that could be copied; give another path")
         return mending.salvage_file(path, to, *known_outside(path.absolute()), key=_key())

@@ -57,6 +57,7 @@ _NOT_WRITABLE = (
     "EROFS",
 )
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL", "NO_CONNECTION", "EAGAIN", "EINTR")
+_IN_THE_WAY = ("EISDIR", "ELOOP")
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_FORMAT")
 _DEVICE = ("SQLITE_IOERR", "EIO", "ENXIO", "ENODEV")
 _SCARCE = ("SQLITE_NOMEM", "ENOMEM", "EMFILE", "ENFILE")
@@ -98,7 +99,14 @@ def as_log_error(path: Path, error: Exception) -> LogError:
         return LogFull(
             f"the disk with {path} is full; free some space and try again, nothing is lost"
         )
-    if kind.startswith(_GONE):
+    other = _other_file(path, error)
+    is_gone = kind.startswith(_GONE)
+    if other and (kind.startswith(_NOT_WRITABLE) or (is_gone and path.exists())):
+        return LogNotWritable(
+            f"{path} cannot be used, because {other} cannot be opened ({_message_of(error)}); check its "
+            f"permissions, and those of the folder {Path(other).parent}"
+        )
+    if is_gone:
         return LogGone(
             f"{path} was moved or deleted while it was open; put the file back, or open it at its new path"
         )
@@ -116,13 +124,23 @@ def as_log_error(path: Path, error: Exception) -> LogError:
         return LogDamaged("", 0, f"the file {path} is damaged ({_message_of(error)})")
     if kind == "CLOSED":
         return LogError(f"{path} was closed meanwhile; open it again to continue")
-    return LogError(f"the log {path} failed: {_message_of(error)}; {_advice(kind)}")
+    what = f"{other}: {_message_of(error)}" if other else _message_of(error)
+    return LogError(f"the log {path} failed: {what}; {_advice(kind)}")
 
 
 def _is_readable(path: Path) -> bool:
     return not path.is_absolute() or os.access(
         path, os.R_OK, effective_ids=os.access in os.supports_effective_ids
     )
+
+
+def _other_file(path: Path, error: BaseException) -> str:
+    """Return the name of the file that the system refused, or an empty text if it is the log or unknown."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    name: object = error.filename if isinstance(error, OSError) else None
+    found = os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else ""
+    return "" if found == str(path) else found
 
 
 def kind_of(error: BaseException) -> str:
@@ -168,6 +186,8 @@ def _advice(kind: str) -> str:
         )
     if kind.startswith(_SCARCE):
         return "close files or free memory, then try again; what was acknowledged before is safe"
+    if kind in _IN_THE_WAY:
+        return "move it away, then try again; what was acknowledged before is safe"
     if kind.startswith("SQLITE_CONSTRAINT"):
         return "another writer was faster; try again"
     return "try again, or open it again; what was acknowledged before is safe"

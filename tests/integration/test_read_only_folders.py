@@ -1,6 +1,7 @@
 """A log in a folder that cannot be written is read like any other, and nothing is written there."""
 
 import logging
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterator
@@ -11,7 +12,7 @@ import pytest
 
 import refold
 from refold.application.api.memory import Memory
-from refold.application.errors import LogBusy, LogDamaged, LogNotWritable
+from refold.application.errors import LogBusy, LogDamaged, LogError, LogNotWritable
 from refold.infrastructure.maintenance.restore import salvage_file, verify_file
 from tests.support.other_user import as_other_user, readable_by_all
 
@@ -211,3 +212,43 @@ def test_derived_files_that_cannot_be_read_are_no_damage(
         caplog.set_level(logging.WARNING)
         assert memory.verify().ok
         assert "cannot be checked" in caplog.text
+
+
+@pytest.mark.parametrize("mode", [0o444, 0o000])
+def test_the_file_that_cannot_be_written_is_named(folder: Path, outside: Path, mode: int) -> None:
+    path = folder / "agent.db"
+    closed(path)
+    lock = folder / "agent.db.lock"
+    folder.chmod(0o777)
+    for file in folder.iterdir():
+        file.chmod(0o666)
+    lock.chmod(mode)
+    outside.chmod(0o755)
+    with as_other_user(), refold.open(path) as memory:
+        with pytest.raises(LogNotWritable, match=re.escape(f"because {lock} cannot be opened")):
+            memory.conversation("t").append({"role": "user", "content": "more"})
+        with pytest.raises(LogNotWritable, match=re.escape(f"the folder {outside}")):
+            memory.backup(outside / "copy.db")
+    outside.chmod(0o777)
+
+
+@pytest.mark.parametrize("suffix", [".lock", "-wal", ".turns.lock"])
+def test_what_lies_in_the_place_of_a_file_is_named(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / "agent.db"
+    closed(path)
+    place = Path(f"{path}{suffix}")
+    place.unlink(missing_ok=True)
+
+    def use() -> None:
+        with refold.open(path) as memory, memory.conversation("t").turn():
+            memory.conversation("t").append({"role": "user", "content": "more"})
+
+    place.symlink_to(tmp_path / "missing" / "file")
+    with pytest.raises(LogNotWritable):
+        use()
+    place.unlink()
+    place.mkdir()
+    with pytest.raises(LogError, match=f"{re.escape(str(place))}: Is a directory; move it away"):
+        use()
+    place.rmdir()
+    use()

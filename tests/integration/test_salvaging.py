@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.errors import LogDamaged, LogNotFound, TargetExists
+from refold.application.errors import LogDamaged, LogNotFound, NotARefoldLog, TargetExists
 from refold.application.maintenance.maintenance_results import Salvaged
 from refold.domain.errors import UnknownMessage
 from refold.infrastructure.event_store.store import SQLiteLog
@@ -280,3 +280,10 @@ def test_a_header_that_says_too_many_pages_fills_no_disk(tmp_path: Path, page_si
         salvage_file(path, tmp_path / "new.db")
     assert time.monotonic() - started < 20
     assert sum(one.stat().st_blocks for one in tmp_path.rglob("*")) * 512 < 20_000_000
+
+
+def test_a_folder_is_no_log_and_nothing_is_written(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(NotARefoldLog, match="is a folder"):
+        salvage_file(tmp_path / "folder", tmp_path / "new.db")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
