@@ -66,13 +66,14 @@ def restore_log(
         LogBusy: another process held the write lock of the existing log for too long.
     """
     to = Path(os.path.realpath(path))
-    backup = Path(source)
+    # The files of the backup are next to itself, not next to a link.
+    backup = Path(os.path.realpath(source))
     _refuse(backup, to, force=force)
     # In a folder of its own, so that nothing of it is left if this is interrupted.
     with translate_errors(to), TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
         made = Path(folder) / to.name
         _copy(backup, made)
-        _copy_anchor(backup.absolute(), made)
+        _copy_anchor(backup, made)
         with _open(made, options) as core:
             _check(core, backup)
         with _lock_log(to):
@@ -186,7 +187,8 @@ def verify_file(path: Path, refused: LogError, *, anchor: Path | None = None) ->
     """
     if isinstance(refused, LogNotWritable) or _is_no_log(path, refused):
         raise refused
-    held = known_outside(path.absolute())
+    path = Path(os.path.realpath(path))
+    held = known_outside(path)
     if anchor is not None:
         lines = {line.fingerprint: line for line in read_exported(anchor)}
         held.append(Held(lines, f"the anchor {anchor}"))
@@ -209,13 +211,14 @@ def salvage_file(path: Path, to: Path) -> Salvaged:
         TargetExists: a file exists at ``to``.
     """
     refuse_own(to, path)
+    path = Path(os.path.realpath(path))
     try:
         with translate_errors(path):
             nothing = not path.exists() or not path.stat().st_size
             check_place(path, create=True)
         if nothing and not is_to_be_mended(path):
             raise LogNotFound(f"there is nothing in {path} that could be copied; give another path")
-        return mending.salvage_file(path, to, *known_outside(path.absolute()), key=_key())
+        return mending.salvage_file(path, to, *known_outside(path), key=_key())
     except DAMAGE as error:
         if not may_be_damage(error):
             raise as_log_error(path, error) from error
@@ -231,11 +234,12 @@ def accept_lost(path: Path) -> bool:
     Raises:
         WriteAheadDamaged: the write-ahead log still has events; whoever needs none of them deletes it first.
     """
+    path = Path(os.path.realpath(path))
     if path.exists() and path.stat().st_size:
         return False
     if (orphan := examine(path)) is not None:
         raise refusal(path, orphan)
-    anchor = anchor_path(path.absolute())
+    anchor = anchor_path(path)
     if not anchor.exists():
         return False
     anchor.unlink()

@@ -1,5 +1,6 @@
 """Copy the intact events of a damaged log, and infer the positions of lost messages from their neighbours."""
 
+import os
 import sqlite3
 from collections.abc import Container, Iterator, Mapping
 from contextlib import closing
@@ -129,7 +130,7 @@ def salvage(
                     batch = []
             _write(recorder, batch)
             marks = list(HeldLog(made, Anchor(None), recorder).marks())
-    Anchor(anchor_path(to)).renew(marks)
+    Anchor(anchor_path(Path(os.path.realpath(to)))).renew(marks)
     lost = tuple(
         _lost_event(found, streams.get(found.thread_id)) for found in damage if _is_loss(found)
     )

@@ -1,5 +1,6 @@
 """A backup takes the place of a log: checked first, nothing thrown away, nothing erased comes back."""
 
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from refold.application.maintenance.maintenance_results import ErasedAgain
 from refold.infrastructure.bootstrap import open_memory
 from refold.infrastructure.event_store.anchor import anchor_path
 from refold.infrastructure.files.lock import WriteLock
-from refold.infrastructure.maintenance.restore import restore_log
+from refold.infrastructure.maintenance.restore import restore_log, salvage_file
 from tests.support.command_line import Refold, talk
 from tests.support.log_files import compacted_log, execute, rows, set_state
 
@@ -320,3 +321,40 @@ def test_an_erasure_names_the_logs_that_were_moved_aside(tmp_path: Path) -> None
         assert SECRET.encode() in Path(report.earlier_logs[0]).read_bytes()
         Path(report.earlier_logs[0]).unlink()
         assert memory.conversation("t").erase(1).complete
+
+
+def linked(path: Path) -> Path:
+    """A link to a file, in another folder."""
+    link = path.parent / "links" / "latest.db"
+    link.parent.mkdir(exist_ok=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to(path)
+    return link
+
+
+def test_a_link_to_a_backup_that_lost_its_end_changes_nothing(log: Path, backup: Path) -> None:
+    execute(backup, "DELETE FROM stored_events WHERE originator_version=2")
+    with pytest.raises(LogError):
+        restore_log(linked(backup), log, force=True)
+    assert words_in(log) == ["one", "two"]
+    lost = salvage_file(linked(backup), backup.with_name("salvaged.db")).lost
+    assert [one.version for one in lost] == [2]
+
+
+def test_a_link_to_a_log_that_was_copied_with_its_write_ahead_log(tmp_path: Path) -> None:
+    with open_memory(tmp_path / "live.db") as memory:
+        for word in ("one", "two"):
+            memory.conversation("t").append({"role": "user", "content": word}, recorded=True)
+        for suffix in ("", "-wal", ".anchor"):
+            shutil.copy(f"{tmp_path}/live.db{suffix}", f"{tmp_path}/copied.db{suffix}")
+    restore_log(linked(tmp_path / "copied.db"), tmp_path / "new.db")
+    assert words_in(tmp_path / "new.db") == ["one", "two"]
+
+
+def test_a_log_that_is_salvaged_through_a_link_has_its_anchor_next_to_it(
+    log: Path, tmp_path: Path
+) -> None:
+    link = linked(tmp_path / "new.db")
+    salvage_file(log, link)
+    assert anchor_path(tmp_path / "new.db").exists()
+    assert [path.name for path in link.parent.iterdir()] == [link.name]
