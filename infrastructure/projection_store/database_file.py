@@ -202,7 +202,7 @@ class DatabaseFile:
             replaced = self.is_replaced
             self._disconnect()
             if not foreign and (any_file or not replaced):
-                _delete(self.path)
+                _delete_linked(self.path)
             if any_file:
                 _delete(_unfinished(self.path))
             self._identity = None
@@ -291,7 +291,7 @@ class DatabaseFile:
                 self._begin(connection, fill)
             self.refuse_foreign()  # Building takes time.
             # SQLite would take remains of an earlier file for a part of the new one.
-            _delete(path)
+            _delete_linked(path)
             name_new(place, path)
         finally:
             _delete(place)
@@ -370,6 +370,14 @@ def _is_at(path: Path, *, ours: bool) -> bool:
     """Return whether a finished or unfinished file of refold exists at the path."""
     ends = (_UNFINISHED, *(_PARTS if ours else ()))
     return any(os.path.lexists(f"{path}{end}") for end in ends)
+
+
+def _delete_linked(path: Path) -> None:
+    """Delete a database of refold, and the file that has its content if a link is in its place."""
+    real = Path(os.path.realpath(path))
+    if path.is_symlink() and real.is_file() and real.stat().st_size:
+        _delete(real)
+    _delete(path)
 
 
 def _delete(path: Path) -> None:

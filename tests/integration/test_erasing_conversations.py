@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import refold
 from refold.application.api.memory import Memory
 from refold.domain.errors import ConversationGone
 from tests.support.erasing_scenes import SECRET, holding, is_sound, talk
@@ -83,3 +84,27 @@ def test_erasing_a_fork_leaves_the_original(memory: Memory) -> None:
     conversation.fork(thread_id="f")
     assert memory.erase_conversation("f").copies == ()
     assert not conversation.read(2).erased
+
+
+def test_nothing_is_left_in_files_that_a_user_moved_and_linked(tmp_path: Path) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "another disk"
+    here.mkdir()
+    elsewhere.mkdir()
+    path = here / "agent.db"
+    with refold.open(path) as memory:
+        for thread_id in ("t", "u"):
+            conversation = memory.conversation(thread_id)
+            conversation.append({"role": "user", "content": SECRET})
+            assert conversation.recall(SECRET).hits
+            assert conversation.messages()
+    for name in ("agent.views.db", "agent.recall.db"):
+        (here / name).rename(elsewhere / name)
+        (here / name).symlink_to(elsewhere / name)
+    with refold.open(path) as memory:
+        assert memory.erase_conversation("t").complete
+        assert len(memory.conversation("u").messages()) == 1
+        memory.replay()
+        assert memory.conversation("u").erase(0).complete
+        assert memory.verify().ok
+    assert holding(here) == {}
+    assert holding(elsewhere) == {}
