@@ -32,8 +32,11 @@ _OF_A_STREAM = frozenset({"index", "partial_json"})
 _OF_OTHERS = frozenset(
     {"reasoning", "function_call", "refusal", "output_text", "web_search_call", "file_search_call"}
     | {"computer_call", "code_interpreter_call", "mcp_call", "image_generation_call"}
+    | {"server_tool_call", "server_tool_result", "non_standard"}
 )
-"""Types of blocks that are items of OpenAI's Responses API."""
+"""Types of blocks that are items of OpenAI's Responses API, or the same in LangChain's own format."""
+_CALLS = frozenset({"tool_call", "tool_call_chunk", "invalid_tool_call"})
+"""Types of blocks in LangChain's own format that ``tool_calls`` and ``invalid_tool_calls`` have as well."""
 
 
 def given_messages(messages: Sequence[BaseMessage]) -> list[Json]:
@@ -151,8 +154,12 @@ def _assistant_blocks(message: AIMessage) -> Iterator[Json]:
     content: list[Any] = [given] if isinstance(given, str) else given
     inputs: dict[Any, Any] = {call["id"]: call["args"] for call in message.tool_calls}
     known = set[Any]()
+    if message.response_metadata.get("model_provider") == "anthropic":
+        content = [*map(_of_anthropic, content)]
     is_foreign = any(is_object(one) and one.get("type") in _OF_OTHERS for one in content)
     for block in map(_block, content):
+        if block.get("type") in _CALLS:
+            continue
         if is_foreign:
             # Its calls are in ``tool_calls``, and its reasoning is kept in the original.
             if block.get("text"):
@@ -176,6 +183,40 @@ def _assistant_blocks(message: AIMessage) -> Iterator[Json]:
             given = {ARGUMENTS: broken["args"]}
             name = broken["name"] or "unknown"
             yield {"type": "tool_use", "id": broken["id"], "name": name, "input": given}
+
+
+def _of_anthropic(block: Any) -> Any:
+    """Return a block of an answer that LangChain has in its own format (``v1``) as the block of the API.
+
+    Its signatures are valid only for the content before them, so they must be known as thinking.
+    """
+    extras: Any = block.get("extras") if is_object(block) else None
+    extras = extras if is_object(extras) else {}
+    match block:
+        case {"type": "reasoning"}:
+            return {"type": "thinking", "thinking": block.get("reasoning") or "", **extras}
+        case {"type": "non_standard", "value": dict()}:
+            return block["value"]
+        case {"type": "text", "annotations": _}:
+            return {"type": "text", "text": block.get("text") or ""}
+        case {"type": "tool_call"}:
+            call = {"id": block.get("id"), "name": block.get("name"), "input": block.get("args")}
+            return {"type": "tool_use", **call, **extras}
+        case {"type": "server_tool_call", "name": "remote_mcp"}:
+            names = {"name": extras.get("tool_name"), "server_name": extras.get("server_name")}
+            given = {"id": block.get("id"), "input": block.get("args")}
+            return {"type": "mcp_tool_use", **given, **names}
+        case {"type": "server_tool_call", "name": name}:
+            name = "code_execution" if name == "code_interpreter" else name
+            given = {"id": block.get("id"), "name": name, "input": block.get("args")}
+            return {"type": "server_tool_use", **given}
+        case {"type": "server_tool_result"} if "block_type" in extras:
+            kind = extras["block_type"]
+            given = {"tool_use_id": block.get("tool_call_id"), "content": block.get("output") or []}
+            failed = {"is_error": block.get("status") == "error"}
+            return {"type": kind, **given, **(failed if kind == "mcp_tool_result" else {})}
+        case _:
+            return block
 
 
 def from_context(context: Context, is_anthropic: bool) -> Iterator[BaseMessage]:
@@ -245,5 +286,6 @@ def without_thinking(message: AnyMessage) -> AnyMessage:
     content: Any = message.content
     if not isinstance(message, AIMessage) or not is_list(content):
         return message
-    kept = [b for b in content if not (is_object(b) and b.get("type") in THINKING)]
+    kinds = {*THINKING, "reasoning"}
+    kept = [b for b in content if not (is_object(b) and b.get("type") in kinds)]
     return message.model_copy(update={"content": kept})

@@ -1,0 +1,94 @@
+"""Content of LangChain in its own formats: answers in the format ``v1``, audio, video and files."""
+
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import refold
+
+pytest.importorskip("langchain", minversion="1.2")
+langchain_anthropic = pytest.importorskip("langchain_anthropic")
+
+from langchain_core.messages import AIMessage  # noqa: E402
+from langchain_core.tools import tool  # noqa: E402
+from langgraph.checkpoint.memory import InMemorySaver  # noqa: E402
+
+from refold.adapters.langchain import MemoryMiddleware  # noqa: E402
+from refold.adapters.langchain_messages import given_messages  # noqa: E402
+from tests.support.strict_server import StrictServer  # noqa: E402
+
+create_agent: Any = import_module("langchain.agents").create_agent
+CONFIG: Any = {"configurable": {"thread_id": "t"}}
+WINDOW = 12_000
+
+
+@tool
+def run(command: str) -> str:
+    """Run a command."""
+    return f"{command} went well. " * 40
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[refold.Memory]:
+    with refold.open(tmp_path / "agent.db", window=WINDOW, telemetry=False) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_answers_in_the_format_v1_are_never_refused(memory: refold.Memory, streaming: bool) -> None:
+    with StrictServer() as server:
+        chat = langchain_anthropic.ChatAnthropic(
+            model="claude-opus-5-5",
+            api_key="key",
+            base_url=server.base_url,
+            max_tokens=2_000,
+            thinking={"type": "adaptive"},
+            max_retries=0,
+            output_version="v1",
+            streaming=streaming,
+        )
+        agent = create_agent(
+            chat,
+            tools=[run],
+            middleware=[MemoryMiddleware(memory)],
+            checkpointer=InMemorySaver(),
+        )
+        messages: list[Any] = []
+        for number in range(12):
+            asked = f"Question {number}: please build part {number}. " * 3
+            said = {"messages": [{"role": "user", "content": asked}]}
+            messages = agent.invoke(said, CONFIG)["messages"]
+        assert server.refused == []
+    assert messages[1].content[0]["type"] == "reasoning"
+    conversation = memory.conversation("t")
+    assert conversation.summaries()
+    assert len(conversation.messages()) == len(messages)
+    first = conversation.messages()[1].message.blocks()
+    assert [block["type"] for block in first] == ["thinking", "text", "tool_use"]
+
+
+BLOCKS: list[Any] = [
+    {"type": "thinking", "thinking": "I look.", "signature": "c2lnbmF0dXJl"},
+    {"type": "redacted_thinking", "data": "c2VhbGVk"},
+    {"type": "text", "text": "I search."},
+    {"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution", "input": {"code": "1"}},
+    {"type": "code_execution_tool_result", "tool_use_id": "srvtoolu_1",
+     "content": {"type": "code_execution_result", "stdout": "1", "return_code": 0}},
+    {"type": "server_tool_use", "id": "srvtoolu_2", "name": "web_search", "input": {"query": "x"}},
+    {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_2", "content": []},
+    {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "look", "server_name": "s", "input": {}},
+    {"type": "tool_use", "id": "toolu_1", "name": "run", "input": {"command": "make"}},
+]  # fmt: skip
+
+
+def test_blocks_of_an_answer_in_the_format_v1_are_those_of_the_api() -> None:
+    calls: Any = [{"name": "run", "args": {"command": "make"}, "id": "toolu_1"}]
+    known: Any = {"model_provider": "anthropic"}
+    answer = AIMessage(BLOCKS, tool_calls=calls, response_metadata=known)
+    own: Any = answer.content_blocks
+    assert [block["type"] for block in own][:2] == ["reasoning", "non_standard"]
+    made = given_messages([AIMessage(own, tool_calls=calls, response_metadata=known)])
+    assert made == [{"role": "assistant", "content": BLOCKS}]
