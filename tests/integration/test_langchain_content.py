@@ -12,7 +12,9 @@ import refold
 pytest.importorskip("langchain", minversion="1.2")
 langchain_anthropic = pytest.importorskip("langchain_anthropic")
 
-from langchain_core.messages import AIMessage  # noqa: E402
+from langchain_core.language_models.chat_models import BaseChatModel  # noqa: E402
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage  # noqa: E402
+from langchain_core.outputs import ChatGeneration, ChatResult  # noqa: E402
 from langchain_core.tools import tool  # noqa: E402
 from langgraph.checkpoint.memory import InMemorySaver  # noqa: E402
 
@@ -23,6 +25,7 @@ from tests.support.strict_server import StrictServer  # noqa: E402
 create_agent: Any = import_module("langchain.agents").create_agent
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 WINDOW = 12_000
+CALL: Any = {"name": "run", "args": {"command": "make"}, "id": "c1"}
 
 
 @tool
@@ -92,3 +95,62 @@ def test_blocks_of_an_answer_in_the_format_v1_are_those_of_the_api() -> None:
     assert [block["type"] for block in own][:2] == ["reasoning", "non_standard"]
     made = given_messages([AIMessage(own, tool_calls=calls, response_metadata=known)])
     assert made == [{"role": "assistant", "content": BLOCKS}]
+
+
+class Listener(BaseChatModel):
+    """A model that keeps what it gets."""
+
+    got: list[Any]
+    reply: Any = "I hear it."
+
+    @property
+    def _llm_type(self) -> str:
+        return "listener"
+
+    def _generate(self, messages: Any, *_: Any, **__: Any) -> ChatResult:
+        self.got.append(messages)
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(self.reply))])
+
+
+SOUND = "UklGRiQAAABXQVZF" * 20_000
+PARTS: dict[str, Any] = {
+    "audio": {"type": "audio", "base64": SOUND, "mime_type": "audio/wav"},
+    "video": {"type": "video", "base64": SOUND, "mime_type": "video/mp4"},
+    "table": {"type": "file", "base64": SOUND, "mime_type": "text/csv", "filename": "a.csv"},
+    "file by id": {"type": "file", "file_id": "file-1"},
+    "audio by address": {"type": "audio", "url": "https://example.com/a.wav"},
+    "text": {"type": "text-plain", "text": "It is said. " * 4, "mime_type": "text/plain"},
+}
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
+@pytest.mark.parametrize("by_tool", [False, True], ids=["person", "tool"])
+def test_audio_and_files_are_counted_as_a_line_and_sent_as_they_were(
+    memory: refold.Memory, part: Any, by_tool: bool
+) -> None:
+    model = Listener(got=[])
+    agent = create_agent(model, middleware=[MemoryMiddleware(memory, thread="t")])
+    messages: list[Any] = []
+    for number in range(30):
+        messages += [HumanMessage(f"Question {number}. " * 60), AIMessage("It is so. " * 60)]
+    if by_tool:
+        messages += [HumanMessage("Fetch it."), AIMessage("", tool_calls=[CALL])]
+        messages.append(ToolMessage([{"type": "text", "text": "Here."}, part], tool_call_id="c1"))
+    else:
+        messages.append(HumanMessage([{"type": "text", "text": "Listen."}, part]))
+    agent.invoke({"messages": messages})
+    (got,) = model.got
+    assert len(got) < len(messages)
+    assert got[-1].content[-1] == part
+    assert memory.conversation("t").context().tokens < WINDOW
+
+
+def test_what_a_model_says_in_audio_is_counted_as_a_line(memory: refold.Memory) -> None:
+    model = Listener(got=[], reply=[PARTS["audio"]])
+    agent = create_agent(model, middleware=[MemoryMiddleware(memory, thread="t")])
+    messages: list[Any] = []
+    for number in range(3):
+        messages.append(HumanMessage(f"Question {number}. " * 60))
+        messages = agent.invoke({"messages": messages})["messages"]
+    assert memory.conversation("t").context().tokens < WINDOW / 4
+    assert not memory.conversation("t").summaries()

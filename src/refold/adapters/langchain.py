@@ -20,6 +20,7 @@ try:
 
     from .langchain_messages import (
         Json,
+        files_of,
         from_context,
         given_messages,
         original_of,
@@ -358,7 +359,7 @@ def _override(request: ModelRequest[Any], context: Context, *, has_all: bool) ->
         is_state = all(a is b for a, b in zip(own, request.messages, strict=False))
         return request if is_state else request.override(messages=[*own, *added])
     is_anthropic = "anthropic" in str(getattr(request.model, "_llm_type", ""))
-    messages = from_context(context, is_anthropic)
+    messages = from_context(context, is_anthropic, files_of(own))
     system = SystemMessage(content=cast(Any, context.system)) if context.system else None
     return request.override(
         messages=[*cast(Iterator[AnyMessage], messages), *added], system_message=system

@@ -23,6 +23,8 @@ from refold.domain.messages import THINKING
 from refold.domain.value import is_list, is_object
 from refold.infrastructure.transcripts.openai import convert_document
 
+from .media_lines import MEDIA, line_of
+
 Json = dict[str, Any]
 PDF = "application/pdf"
 _OF_A_STREAM = frozenset({"index", "partial_json"})
@@ -114,21 +116,30 @@ def _block(block: Any) -> Json:
         return {"type": "text", "text": block}
     own = {name: value for name, value in block.items() if name not in _OF_A_STREAM}
     match own:
-        case {"type": "image", "base64": str(data)}:
+        case {"type": "image", "base64": str(data)} | {
+            "type": "image",
+            "source_type": "base64",
+            "data": str(data),
+        }:
             source = {"type": "base64", "media_type": own.get("mime_type"), "data": data}
             return {"type": "image", "source": source}
-        case {"type": "image", "url": str(url)} | {
-            "type": "image_url",
-            "image_url": {"url": str(url)},
-        }:
+        case (
+            {"type": "image", "url": str(url)}
+            | {"type": "image_url", "image_url": {"url": str(url)}}
+            | {"type": "image_url" | "input_image", "image_url": str(url)}
+        ):
             head, _, data = url.partition(";base64,")
             if data:
                 source = {"type": "base64", "media_type": head.removeprefix("data:"), "data": data}
             else:
                 source = {"type": "url", "url": url}
             return {"type": "image", "source": source}
-        case {"type": "file"}:
-            return _document(own) or own
+        case {"type": "text-plain", "text": str(text)}:
+            return {"type": "text", "text": text}
+        case {"type": "file" | "input_file"} if document := _document(own):
+            return document
+        case {"type": kind} if kind in MEDIA and "source" not in own:
+            return {"type": "text", "text": line_of(own)}
         case _:
             return own
 
@@ -137,10 +148,16 @@ def _document(own: Json) -> Json | None:
     """Return a PDF in a form of LangChain or OpenAI as a document of the API, or None if it is another file."""
     file: Any = own.get("file")
     match own:
-        case {"base64": str(data), "mime_type": "application/pdf"}:
+        case {"base64": str(data), "mime_type": "application/pdf"} | {
+            "source_type": "base64",
+            "data": str(data),
+            "mime_type": "application/pdf",
+        }:
             url = f"data:{PDF};base64,{data}"
         case {"file": {"file_data": str(url)}} if url.startswith(f"data:{PDF};base64,"):
             return convert_document(url, file)
+        case {"type": "input_file", "file_data": str(url)} if url.startswith(f"data:{PDF};base64,"):
+            return convert_document(url, own)
         case {"url": str(url), "mime_type": "application/pdf"}:
             return {"type": "document", "source": {"type": "url", "url": url}}
         case _:
@@ -219,17 +236,31 @@ def _of_anthropic(block: Any) -> Any:
             return block
 
 
-def from_context(context: Context, is_anthropic: bool) -> Iterator[BaseMessage]:
-    """Yield the messages of a request. Replies that are shown whole are those that LangChain gave."""
+def files_of(messages: Sequence[BaseMessage]) -> dict[str, Json]:
+    """Return the parts that a request has as they were given, by the text that is stored in their place."""
+    return {
+        _block(part)["text"]: part
+        for message in messages
+        for part in (() if isinstance(message.content, str) else message.content)
+        if is_object(part) and part.get("type") != "text" and _block(part).get("type") == "text"
+    }
+
+
+def from_context(
+    context: Context, is_anthropic: bool, files: Mapping[str, Json]
+) -> Iterator[BaseMessage]:
+    """Yield the messages of a request. Replies and files that are shown whole are those that LangChain gave."""
     for index, message in enumerate(context.messages):
         original = context.originals.get(index)
         if original is not None and original.format == FORMAT:
             yield from messages_from_dict([original.data])
         else:
-            yield from from_message(message, is_anthropic)
+            yield from from_message(message, is_anthropic, files)
 
 
-def from_message(message: Mapping[str, Any], is_anthropic: bool) -> Iterator[BaseMessage]:
+def from_message(
+    message: Mapping[str, Any], is_anthropic: bool, files: Mapping[str, Json] | None = None
+) -> Iterator[BaseMessage]:
     """Yield a message of a request as messages of LangChain."""
     content = message["content"]
     blocks: list[Json] = (
@@ -238,6 +269,7 @@ def from_message(message: Mapping[str, Any], is_anthropic: bool) -> Iterator[Bas
     if message["role"] == "assistant":
         yield _ai_message(blocks, is_anthropic)
         return
+    blocks = [_with_files(block, files) for block in blocks] if files else blocks
     blocks = blocks if is_anthropic else [_of_langchain(block) for block in blocks]
     for block in blocks:
         if block["type"] == "tool_result":
@@ -252,6 +284,12 @@ def from_message(message: Mapping[str, Any], is_anthropic: bool) -> Iterator[Bas
         is_text = all(block["type"] == "text" for block in rest)
         text = "\n\n".join(str(block.get("text")) for block in rest)
         yield kind(content=text if is_text and not is_anthropic else cast(Any, rest))
+
+
+def _with_files(block: Json, files: Mapping[str, Json]) -> Json:
+    if block["type"] == "tool_result" and is_list(parts := block.get("content")):
+        return {**block, "content": [_with_files(part, files) for part in parts]}
+    return files.get(str(block.get("text")), block) if block["type"] == "text" else block
 
 
 def _of_langchain(block: Json) -> Json:
