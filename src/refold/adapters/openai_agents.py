@@ -5,6 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, TypeVar, cast
 
 try:
@@ -33,7 +34,7 @@ from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.errors import InvalidMessage
 from refold.domain.originals import RESPONSES
 
-from .openai_items import Item, fingerprint, messages_of
+from .openai_items import Item, files_of, fingerprint, messages_of, with_files
 
 __all__ = ["RefoldSession"]
 logger = plain_logger("refold.adapters.openai_agents")
@@ -421,7 +422,10 @@ def _compacted(given: ModelInputData, context: Context) -> ModelInputData:
     if context.system == (given.instructions or "") and says_the_same(context.messages, own):
         return given
     request = context.for_openai(api="responses")
-    return ModelInputData(input=request["input"], instructions=request.get("instructions"))
+    kept = [one.data for one in context.originals.values() if one.format == RESPONSES]
+    files = files_of(chain(*kept, cast("list[Item]", given.input)))
+    made = [with_files(item, files) for item in request["input"]] if files else request["input"]
+    return ModelInputData(input=cast(Any, made), instructions=request.get("instructions"))
 
 
 async def _settled(call: Callable[[], Answer]) -> Answer:

@@ -1,7 +1,7 @@
 """Items of OpenAI's Responses API in the form of the Messages API."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -11,6 +11,8 @@ from refold.domain.originals import RESPONSES
 from refold.domain.value import is_list, is_object
 from refold.infrastructure.transcripts.openai import convert_content
 from refold.infrastructure.transcripts.transcript_source import arguments_of, as_blocks
+
+from .media_lines import MEDIA, line_of
 
 Item = dict[str, Any]
 _OWN_CALLS = {
@@ -22,6 +24,8 @@ _OWN_CALLS = {
     "tool_search_call": "arguments",
 }
 """Calls besides functions that the application answers, with the field of their arguments."""
+_LONGEST_WORD = 1_000
+"""Characters of a text without a space in a result of the API. A longer one is a picture, for instance."""
 
 
 def messages_of(items: Sequence[Item]) -> list[Item]:
@@ -75,10 +79,50 @@ def _message(side: str, items: Sequence[Item]) -> Item:
 
 def _said(item: Item) -> Any:
     content = item.get("content")
-    made = convert_content(content)
+    made = _content(content)
     if made is None:
         return "" if content is None else _json(content)
-    return made if isinstance(made, str) else list(made)
+    return made
+
+
+def _content(value: Any) -> str | list[Block] | None:
+    """Return content as blocks of the Messages API. A file that it has no block for becomes a line of text."""
+    made = convert_content(value)
+    return made if made is None or isinstance(made, str) else [*map(_line_or_block, value, made)]
+
+
+def _line_or_block(part: Any, block: Block) -> Block:
+    source = block.get("source")
+    is_known = is_object(source) and (
+        block["type"] == "image" or source.get("media_type") == "application/pdf"
+    )
+    if is_known or not is_object(part) or part.get("type") not in MEDIA:
+        return block
+    return {"type": "text", "text": line_of(part)}
+
+
+def files_of(items: Iterable[Any]) -> dict[str, Item]:
+    """Return the parts that a request has as they were given, by the line that is stored in their place."""
+    return {
+        line_of(part): part
+        for item in items
+        for parts in (item.get("content"), item.get("output"))
+        for part in (parts if is_list(parts) else ())
+        if is_object(part) and part.get("type") in MEDIA
+    }
+
+
+def with_files(item: Item, files: Mapping[str, Item]) -> Item:
+    """Return an item with files in place of their lines."""
+    made = dict(item)
+    for name in ("content", "output"):
+        given = item.get(name)
+        if isinstance(given, str):
+            runs = groupby(given.split("\n"), lambda line: line if line in files else None)
+            given = [{"type": "input_text", "text": "\n".join(lines)} for _, lines in runs]
+        if is_list(given) and any(is_object(one) and one.get("text") in files for one in given):
+            made[name] = [files.get(str(one.get("text")), one) for one in given]
+    return made
 
 
 def _blocks(item: Item) -> Iterator[Block]:
@@ -95,7 +139,7 @@ def _blocks(item: Item) -> Iterator[Block]:
             "input": arguments_of(item.get("arguments")),
         }
     elif _runs_on_server(item):
-        yield {"type": "text", "text": f"[{kind}] {_json(item)}"}
+        yield {"type": "text", "text": f"[{kind}] {_json(_without_data(item))}"}
     elif isinstance(kind, str) and kind in _OWN_CALLS:
         given = item.get(_OWN_CALLS[kind])
         arguments = given if is_object(given) else {"input": given}
@@ -113,7 +157,17 @@ def _blocks(item: Item) -> Iterator[Block]:
         }
     elif kind != "reasoning":
         # A call that ran on a server, with its result.
-        yield {"type": "text", "text": f"[{kind}] {_json(item)}"}
+        yield {"type": "text", "text": f"[{kind}] {_json(_without_data(item))}"}
+
+
+def _without_data(value: Any) -> Any:
+    """Return a result of the API without the bytes of files. Its original form has them."""
+    if is_object(value):
+        return {name: _without_data(inner) for name, inner in value.items()}
+    if is_list(value):
+        return [*map(_without_data, value)]
+    is_data = isinstance(value, str) and len(value) > _LONGEST_WORD and len(value.split()) == 1
+    return f"{len(value):,} characters" if is_data else value
 
 
 def _output(value: Any) -> Any:
@@ -123,8 +177,8 @@ def _output(value: Any) -> Any:
         value = {**value, "type": "input_image"}
     parts = [value] if is_object(value) and "type" in value else value
     are_parts = is_list(parts) and all(is_object(one) and "type" in one for one in parts)
-    made = convert_content(parts) if are_parts else None
-    return _json(value) if made is None or isinstance(made, str) else list(made)
+    made = _content(parts) if are_parts else None
+    return _json(value) if made is None or isinstance(made, str) else made
 
 
 def _json(value: Any) -> str:
