@@ -22,11 +22,14 @@ import anthropic  # noqa: E402
 from pydantic_ai.messages import (  # noqa: E402
     AudioUrl,
     BinaryContent,
+    BinaryImage,
     DocumentUrl,
+    FilePart,
     ImageUrl,
     ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
+    SpeechPart,
     SystemPromptPart,
     TextPart,
     ThinkingPart,
@@ -386,6 +389,34 @@ def test_a_model_gets_the_pictures_of_a_tool_after_a_compaction(tmp_path: Path) 
             history = result.all_messages()
         assert memory.conversation("t").summaries()
     assert returned == [["The screen:", picture]] * 30
+
+
+def test_pictures_and_audio_that_the_model_made_are_counted_as_a_line(tmp_path: Path) -> None:
+    drawn = FilePart(BinaryImage(data=bytes(range(256)) * 1_000, media_type="image/png"))
+    heard = SpeechPart(
+        speaker="assistant", audio=BinaryContent(drawn.content.data, media_type="audio/wav")
+    )
+    got: list[Any] = []
+
+    def draw(messages: Any, _: Any) -> ModelResponse:
+        got.append(list(messages))
+        return ModelResponse(parts=[TextPart("Here it is. " * 60), drawn, heard])
+
+    with refold.open(tmp_path / "a.db", window=WINDOW, telemetry=False) as memory:
+        capability = MemoryCapability(memory, thread="t")
+        agent: Any = pydantic_ai.Agent(FunctionModel(draw), capabilities=[capability])
+        history: list[Any] = []
+        for number in range(24):
+            asked = f"Draw house {number}. " * 60
+            history = agent.run_sync(asked, message_history=history).all_messages()
+        conversation = memory.conversation("t")
+        assert conversation.summaries()
+        assert len(str(conversation.messages()[1].message.content)) < 1_000
+        stored = stored_messages(conversation)[1].parts
+        assert [part.part_kind for part in stored] == ["text", "file", "speech"]
+    assert len(got[-1]) < len(history) - 1
+    shown: Any = [one for one in got[-1] if isinstance(one, ModelResponse)][-1].parts[1]
+    assert shown.content.data == drawn.content.data
 
 
 def test_what_is_no_memory_is_refused() -> None:

@@ -107,6 +107,10 @@ def _answer_blocks(part: Any) -> Iterator[Block]:
                 "name": part.tool_name,
                 "input": arguments,
             }
+        case "file":
+            yield {"type": "text", "text": _line(part.content)}
+        case "speech" if part.audio is not None and not part.transcript:
+            yield {"type": "text", "text": _line(part.audio)}
         case kind:
             yield {
                 "type": "text",
@@ -152,13 +156,18 @@ def _user_block(content: Any) -> Block:
     if isinstance(content, BinaryContent):
         is_image = content.media_type.startswith("image/")
         if not is_image and content.media_type != PDF:
-            said = f"{content.media_type}, {len(content.data):,} bytes, {content.identifier}"
-            return {"type": "text", "text": f"[{content.kind}] {said}"}
+            return {"type": "text", "text": _line(content)}
         source = {"type": "base64", "media_type": content.media_type, "data": content.base64}
         return {"type": "image" if is_image else "document", "source": source}
     if isinstance(text := getattr(content, "content", None), str):
         return {"type": "text", "text": text}
     return {"type": "text", "text": f"[{content.kind}] {_text(content)}"}
+
+
+def _line(content: BinaryContent) -> str:
+    """Return a line that names a file."""
+    said = f"{content.media_type}, {len(content.data):,} bytes, {content.identifier}"
+    return f"[{content.kind}] {said}"
 
 
 def _key(block: Block) -> str:
