@@ -229,7 +229,8 @@ class FollowedLists:
 
     def _before(self, thread: _Thread, thread_id: str, start: int, name: str) -> Followed | None:
         """Return the last list from a position on, or what the log has of a list that begins there; else None."""
-        if thread.followed and (before := thread.followed.beginning_at(start)):
+        before = thread.followed.beginning_at(start) if thread.followed else None
+        if before is not None and self._begins_with(name, before):
             return before
         link = self._key_at(name, start - 1) if start else ""
         if not _is_chained(link, start - 1):
@@ -238,6 +239,12 @@ class FollowedLists:
         at = row.forked_at if row and name != thread_id else None
         base = 0 if at is None else self._core.log.load(name, at=at).state.length
         return Followed(name, base=base, first=start, link=link)
+
+    def _begins_with(self, name: str, before: Followed) -> bool:
+        """Return whether a conversation has what is before a list: an application may go back to another list."""
+        if not before.first or before.thread_id == name:
+            return True
+        return bool(self._core.log.versions_of_keys(name, [before.link]))
 
     def _list(
         self, before: Followed | None, same: int, own: list[Given], start: int, name: str

@@ -107,3 +107,21 @@ def test_an_erased_beginning_makes_no_fork(memory: Memory) -> None:
         lists = FollowingMemory(memory)
         assert lists.follow("t", messages[start:], start=start, name="t") == "t"
     assert len(memory.conversation("t").messages()) == 21
+
+
+@pytest.mark.parametrize("new_process", [False, True])
+def test_an_application_goes_back_to_an_earlier_list(memory: Memory, new_process: bool) -> None:
+    """The end of both lists is the same, and so is the number of messages before it."""
+    messages = [said(n) for n in range(12)]
+    other = [*messages[:4], said(4, "is dropped"), *messages[5:]]
+    lists = FollowingMemory(memory)
+    assert lists.follow("t", messages) == "t"
+    fork = lists.follow("t", other)
+    lists.follow("t", other[8:], start=8, name=fork)
+    lists = FollowingMemory(memory) if new_process else lists
+    messages.append(said(12, "is read"))
+    assert lists.follow("t", messages[8:], start=8, name="t") == "t"
+    assert texts(memory, "t") == told(messages)
+    other.append(said(12, "is read"))
+    assert lists.follow("t", other[8:], start=8, name=fork) == fork
+    assert texts(memory, fork) == told(other)
