@@ -68,8 +68,8 @@ class OwnerScope:
                 # A conversation without an owner shares nothing; no thread can have an empty id.
                 return Visible("", frozenset(), self.home)
         if owner is not None:
-            rows = self.core.views.conversations_of(owner)
-            return Visible(owner, frozenset(row.thread_id for row in rows), self.home)
+            threads = self.core.views.owned_conversations(owner)
+            return Visible(owner, frozenset(threads), self.home)
         return Visible(None, frozenset(self.core.views.owned_conversations()))
 
     def reaches(self, thread_id: str) -> bool:

@@ -301,8 +301,8 @@ class ReadModels(Protocol):
         """Return the conversations of one owner, latest activity first."""
         ...
 
-    def owned_conversations(self) -> Collection[str]:
-        """Return the conversations that have an owner and were not erased."""
+    def owned_conversations(self, owner: str | None = None) -> Collection[str]:
+        """Return the conversations that have an owner, or this one, and were not erased."""
         ...
 
     def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:

@@ -59,9 +59,9 @@ class ThreadViews:
         """Return the conversations of one owner."""
         return list(map(_address_by_thread, self._views.conversations_of(owner)))
 
-    def owned_conversations(self) -> Collection[str]:
-        """Return the conversations that have an owner."""
-        return frozenset(map(thread_of, self._views.owned_conversations()))
+    def owned_conversations(self, owner: str | None = None) -> Collection[str]:
+        """Return the conversations that have an owner, or this one."""
+        return frozenset(map(thread_of, self._views.owned_conversations(owner)))
 
     def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:
         """Return whether any message in a range belongs to someone other than the owner."""

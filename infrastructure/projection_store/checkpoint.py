@@ -169,6 +169,11 @@ def mark_of(logged: LoggedEvent) -> str:
     return f"{_place_of(logged)} {content:08x}"
 
 
+def thread_of_mark(mark: str) -> str:
+    """Return the conversation of the event with this mark."""
+    return mark.rsplit(" ", 3)[0]
+
+
 def is_marked(logged: LoggedEvent, mark: str) -> bool:
     """Return whether the mark belongs to this event. For a reduced event, only place and time are
     compared.

@@ -1,7 +1,9 @@
 """Read models in their file: tables, folds and the answers to queries."""
 
+import threading
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -21,8 +23,9 @@ from refold.infrastructure.observability.log_observer import Notice, ignore
 
 from . import view_answers as answers
 from .catch_up import FollowedLog
-from .checkpoint import Left, Progress, read_progress
+from .checkpoint import Left, Progress, Total, read_progress, thread_of_mark
 from .projection import Comparable
+from .row_checksums import FoldDamaged, storable
 from .tables import Tables
 from .view_answers import count_events
 from .view_folds import fold_into
@@ -133,11 +136,68 @@ class Followed(Protocol):
 AnyFollowed = TypeVar("AnyFollowed", bound=Followed)
 
 
+class _OwnedConversations:
+    """The conversations that have an owner. After a change, only blocks of rows that changed are read again.
+
+    The total of all rows proves that no other block has changed.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._progress: Progress | None = None
+        """Checkpoint of what follows."""
+        self._totals: dict[int, Total] = {}
+        self._owned: dict[int, tuple[tuple[str, str], ...]] = {}
+        """Owner and id of each conversation that has an owner, by block."""
+        self._threads: defaultdict[str | None, set[str]] = defaultdict(set)
+        """Conversations by owner, and all of them under None."""
+
+    def find(self, db: Tables, owner: str | None) -> frozenset[str]:
+        """Return the conversations of an owner, or of any."""
+        progress = read_progress(db, PROJECTIONS)
+        with self._lock:
+            if progress != self._progress:
+                self._read(db, progress)
+                self._progress = progress
+            key = None if owner is None else str(storable(owner))
+            return frozenset(self._threads.get(key, ()))
+
+    def _read(self, db: Tables, progress: Progress) -> None:
+        """Read the blocks that changed.
+
+        Raises:
+            FoldDamaged: a row was changed or lost.
+        """
+        expected = progress.totals["conversations"]
+        # Most often there is one conversation with new events, which the checkpoint names.
+        near = answers.block_of(db, thread_of_mark(progress.mark))
+        read = {} if near is None else {near: answers.owners_in_block(db, near)}
+        totals = self._totals | {block: total for block, (total, _) in read.items()}
+        if reduce(Total.plus, totals.values(), Total()) != expected:
+            totals = dict(answers.blocks_of_conversations(db))
+            changed = (block for block in totals if totals[block] != self._totals.get(block))
+            read = {block: answers.owners_in_block(db, block) for block in changed}
+            totals |= {block: total for block, (total, _) in read.items()}
+        if reduce(Total.plus, totals.values(), Total()) != expected:
+            raise FoldDamaged("the conversations are not those recorded")
+        for block in self._owned.keys() - (totals.keys() - read.keys()):
+            for owner, thread_id in self._owned.pop(block):
+                for key in (owner, None):
+                    self._threads[key].discard(thread_id)
+        for block, (_, owned) in read.items():
+            self._owned[block] = owned
+            for owner, thread_id in owned:
+                for key in (owner, None):
+                    self._threads[key].add(thread_id)
+        self._totals = totals
+
+
 class FollowedViews(Generic[AnyFollowed]):
     """The ``ReadModels`` in the tables of a followed log."""
 
     def __init__(self, followed: AnyFollowed) -> None:
         self.followed = followed
+        self._owned = _OwnedConversations()
 
     def conversations(self) -> Sequence[ConversationRow]:
         """Return all conversations, the latest activity first."""
@@ -163,9 +223,9 @@ class FollowedViews(Generic[AnyFollowed]):
         """Return the conversations of an owner, the latest activity first."""
         return self.followed.answer(lambda db: answers.conversations_of(db, owner))
 
-    def owned_conversations(self) -> Collection[str]:
-        """Return the conversations that have an owner."""
-        return self.followed.answer(answers.owned_conversations)
+    def owned_conversations(self, owner: str | None = None) -> Collection[str]:
+        """Return the conversations that have an owner, or this one."""
+        return self.followed.answer(lambda db: self._owned.find(db, owner))
 
     def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:
         """Return whether a message in a range of positions belongs to another owner."""
@@ -279,16 +339,3 @@ class SQLiteViews(FollowedViews[FollowedLog]):
         rebuild because of damage.
         """
         super().__init__(FollowedLog(path, VIEWS, log, of=of, notify=notify))
-        self._owned: tuple[object, Collection[str]] = None, ()
-        """State of the file, and the conversations with an owner in it."""
-
-    def owned_conversations(self) -> Collection[str]:
-        """Return the conversations that have an owner. They are read again after each change."""
-        return self.followed.answer(self._find_owned)
-
-    def _find_owned(self, db: Tables) -> Collection[str]:
-        (changes,) = db.execute("PRAGMA data_version").fetchone()
-        state = db, changes, read_progress(db, PROJECTIONS)
-        if state != self._owned[0]:
-            self._owned = state, answers.owned_conversations(db)
-        return self._owned[1]

@@ -40,6 +40,8 @@ from .view_tables import PROJECTIONS, TABLES, Table
 
 PAGE = 500
 """Number of conversations that are read at once."""
+BLOCK = 32
+"""Number of conversations in a block. A conversation stays in its block, unless an erasure writes all again."""
 _LAST = "\U0010ffff"
 """Character that sorts after all others, and is in no id."""
 MOST_SIZES = 1_200
@@ -153,13 +155,31 @@ def conversations_of(db: Tables, owner: str) -> Sequence[ConversationRow]:
     return list(map(_conversation_row, _fields(CONVERSATIONS, rows)))
 
 
-def owned_conversations(db: Tables) -> frozenset[str]:
-    """Return the conversations that have an owner and were not erased, after checking all rows."""
-    rows = _rows(db, CONVERSATIONS, "true")
-    _compare(CONVERSATIONS.name, rows, read_progress(db, PROJECTIONS).totals[CONVERSATIONS.name])
-    columns = itemgetter(*map(CONVERSATIONS.columns.index, ("thread_id", "owner", "erased")))
-    found = (columns(open_row(CONVERSATIONS.name, row)) for row in rows)
-    return frozenset(str(t) for t, owner, erased in found if owner is not None and not erased)
+def owners_in_block(db: Tables, block: int) -> tuple[Total, tuple[tuple[str, str], ...]]:
+    """Return the total of a block of conversations, and owner and id of those that have an owner."""
+    condition = "{in_order} >= ? AND {in_order} < ?"
+    rows = _rows(db, CONVERSATIONS, condition, block * BLOCK, (block + 1) * BLOCK)
+    columns = itemgetter(*map(CONVERSATIONS.columns.index, ("owner", "thread_id", "erased")))
+    found = [columns(open_row(CONVERSATIONS.name, row)) for row in rows]
+    owned = tuple((str(o), str(t)) for o, t, erased in found if o is not None and not erased)
+    return Total(len(rows), sum(row[-1] for row in rows)), owned
+
+
+def block_of(db: Tables, thread_id: str) -> int | None:
+    """Return the block that a conversation is in, or None if it is in none."""
+    query = "SELECT {in_order} FROM {conversations} WHERE thread_id = ?"
+    found = db.execute(query, (storable(thread_id),)).fetchone()
+    return None if found is None else int(found[0]) // BLOCK
+
+
+def blocks_of_conversations(db: Tables) -> Mapping[int, Total]:
+    """Return the totals of all blocks of conversations, which the database adds up."""
+    query = (
+        "SELECT block, count(*), sum(checksum) FROM "
+        "(SELECT {in_order} / ? AS block, checksum FROM {conversations}) AS b GROUP BY block"
+    )
+    found = db.execute(query, (BLOCK,)).fetchall()
+    return {int(block): Total(int(rows), int(sums)) for block, rows, sums in found}
 
 
 def _conversation_row(fields: dict[str, Any]) -> ConversationRow:

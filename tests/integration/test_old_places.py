@@ -176,6 +176,25 @@ def test_a_part_of_the_list_is_read_without_listing_all_conversations(
     assert counts["rows"] <= FEW or reads_all
 
 
+@pytest.mark.parametrize("owner", [None, "ann"])
+def test_a_search_after_an_append_does_not_list_all_conversations(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, owner: str | None
+) -> None:
+    for number in range(2 * FEW):
+        memory.conversation(f"t{number}", owner="ann" if number % 2 else None).append(said(number))
+    memory.search("part", owner=owner)
+    counts = counted_reads(monkeypatch)
+    memory.conversation("t7", owner="ann").append({"role": "user", "content": "A banana."})
+    memory.conversation("new", owner=owner).append({"role": "user", "content": "Bananas."})
+    found = {hit.thread_id for hit in memory.search("banana", owner=owner)}
+    assert found == ({"new", "t7"} if owner else {"new"})
+    assert counts["rows"] <= FEW
+    counts.clear()
+    memory.conversation("t8").append({"role": "user", "content": "Bananas, many of them."})
+    assert "t8" in {hit.thread_id for hit in memory.search("banana")}
+    assert counts["rows"] <= FEW
+
+
 def test_conversations_are_found_by_the_beginning_of_their_ids(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -205,13 +205,13 @@ def test_conversations_with_an_owner_are_read_again_only_after_a_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[object] = []
-    owned = view_answers.owned_conversations
+    owned = view_answers.owners_in_block
 
-    def counted(db: Any) -> Any:
+    def counted(db: Any, block: int) -> Any:
         read.append(db)
-        return owned(db)
+        return owned(db, block)
 
-    monkeypatch.setattr(view_answers, "owned_conversations", counted)
+    monkeypatch.setattr(view_answers, "owners_in_block", counted)
     with refold.open(tmp_path / "a.db", telemetry=False) as memory:
         memory.conversation("t").append({"role": "user", "content": "The port is 5433."})
         mine = memory.conversation("u", owner="ann")

@@ -268,7 +268,8 @@ class MessageViews:
         del owner
         return ()
 
-    def owned_conversations(self) -> frozenset[str]:
+    def owned_conversations(self, owner: str | None = None) -> frozenset[str]:
+        del owner
         return frozenset()
 
     def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:
