@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -42,7 +42,7 @@ DECISION_KINDS = tuple(kind for kind in get_args(Event) if kind is not MessageAp
 class Decisions(NamedTuple):
     """Functions that find decisions by their kinds, without reading the messages between them."""
 
-    versions_after: Callable[[int], Sequence[int]]
+    versions_after: Callable[[Collection[type[Event]], int], Sequence[int]]
     read_at: Callable[[Sequence[int]], Sequence[LoggedEvent]]
 
 
@@ -109,8 +109,13 @@ class StreamPlaces:
         for version in range(first, last + 1, AT_ONCE):
             yield from self._events(version, min(version + AT_ONCE - 1, last))
 
-    def decisions_after(self, version: int) -> Iterator[LoggedEvent]:
-        """Yield the events after this version that are not messages, oldest first."""
+    def decisions_after(
+        self, version: int, kinds: Collection[type[Event]] = DECISION_KINDS
+    ) -> Iterator[LoggedEvent]:
+        """Yield the events after this version that are not messages, oldest first.
+
+        With ``kinds``, events of other kinds may be left out.
+        """
         begin = self._message_before(version)
         # The end counts as the version of the next message.
         end = _Mark(self._newest + 1, self._others)
@@ -118,7 +123,10 @@ class StreamPlaces:
         if found is None or self._decisions is None:
             yield from self._others_in(begin, end, version)
             return
-        wanted = [one for one in found if one > version]
+        if kinds is not DECISION_KINDS:
+            # All decisions were counted, so that none of these can be hidden by a changed kind.
+            found = self._decisions.versions_after(kinds, begin.version)
+        wanted = [one for one in found if version < one < end.version]
         for first in range(0, len(wanted), _DECISIONS):
             yield from self._decisions.read_at(wanted[first : first + _DECISIONS])
 
@@ -130,7 +138,7 @@ class StreamPlaces:
         wanted, distance = high.others - low.others, high.version - low.version
         if self._decisions is None or distance <= NEAR or wanted * _SPARSE < distance:
             return None
-        versions = self._decisions.versions_after(low.version)
+        versions = self._decisions.versions_after(DECISION_KINDS, low.version)
         found = [version for version in versions if version < high.version]
         return found if len(found) == wanted else None
 
@@ -202,7 +210,7 @@ def places_in(core: Core, thread_id: str, newest: int, length: int) -> StreamPla
     """Return the places of a conversation up to a version at which it has so many messages."""
     log = core.log
     decisions = Decisions(
-        partial(log.versions_of, thread_id, DECISION_KINDS), partial(log.read_at, thread_id)
+        partial(log.versions_of, thread_id), partial(log.read_at, thread_id)
     )
     return StreamPlaces(partial(log.read, thread_id), newest, length, decisions)
 

@@ -192,12 +192,15 @@ class ThreadLog:
 
     def forks(self) -> Sequence[Fork]:
         """Return every conversation that was created as a copy and has not begun again since."""
-        found: list[Fork] = []
-        for fork in self._log.forks():
-            thread_id, source = thread_of(fork.thread_id), thread_of(fork.source)
-            if self._is_newest(fork.thread_id) and self._is_newest(fork.source):
-                found.append(Fork(thread_id, source, fork.version))
-        return found
+        forks = self._log.forks()
+        streams = {stream for fork in forks for stream in (fork.thread_id, fork.source)}
+        later = self._log.existing({successor_of(stream) for stream in streams})
+        newest = {stream for stream in streams if successor_of(stream) not in later}
+        return [
+            Fork(thread_of(fork.thread_id), thread_of(fork.source), fork.version)
+            for fork in forks
+            if fork.thread_id in newest and fork.source in newest
+        ]
 
     def version_at(self, thread_id: str, moment: datetime) -> int:
         """Return the newest version that was logged at or before ``moment``."""
@@ -294,9 +297,6 @@ class ThreadLog:
         while self._exists(successor_of(stream)):
             stream = successor_of(stream)
         return stream
-
-    def _is_newest(self, stream: str) -> bool:
-        return not self._exists(successor_of(stream))
 
     def _exists(self, stream: str) -> bool:
         try:

@@ -11,6 +11,7 @@ from refold.application.conversation.entries import Entry, entry_at
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.stream_places import places_in
 from refold.application.ports.conversation_log import Erasure, Loading
+from refold.application.ports.read_models import ConversationRow
 from refold.application.runtime.core import Core
 from refold.domain.choosing_memories import withdraw_memories
 from refold.domain.erasing import (
@@ -382,9 +383,7 @@ class Quotations:
         if not owners:
             return {}  # Only conversations of the same owner quote each other.
         found: dict[str, Choices] = {}
-        for row in self._core.views.conversations():
-            if row.owner not in owners:
-                continue
+        for row in self._conversations_of(owners):
             quoting = {
                 version: event
                 for version, event in self._choices(load(row.thread_id)).items()
@@ -394,6 +393,12 @@ class Quotations:
                 found[row.thread_id] = quoting
         return found
 
+    def _conversations_of(self, owners: Collection[str | None]) -> Iterable[ConversationRow]:
+        """Return the conversations of these owners, latest activity first."""
+        rows = [row for one in owners if one for row in self._core.views.conversations_of(one)]
+        rows.sort(key=lambda row: row.thread_id)
+        return sorted(rows, key=lambda row: row.last_activity, reverse=True)
+
     def _choices(self, loaded: LoadedConversation) -> Choices:
         thread_id, version = loaded.thread_id, loaded.state.version
         known = self._known.get(thread_id, _Read())
@@ -401,7 +406,7 @@ class Quotations:
             places = places_in(self._core, thread_id, version, loaded.state.length)
             newer = {
                 logged.version: logged.event
-                for logged in places.decisions_after(known.version)
+                for logged in places.decisions_after(known.version, (MemoriesChosen,))
                 if isinstance(logged.event, MemoriesChosen)
                 and any(memory.thread_id for memory in logged.event.memories)
             }

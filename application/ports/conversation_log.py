@@ -200,6 +200,10 @@ class ConversationLog(Protocol):
         """Return all conversations that were created as a copy."""
         ...
 
+    def existing(self, thread_ids: Collection[str]) -> Collection[str]:
+        """Return those of these conversations that have events. No event is read."""
+        ...
+
     def version_at(self, thread_id: str, moment: datetime) -> int:
         """Return the newest version that was logged at or before ``moment``; 0 if there was none."""
         ...

@@ -196,8 +196,7 @@ class StoredLog(ABC):
         cached = self._presumed(thread_id)
         if cached is not None:
             with suppress(RefoldError):
-                events = tuple(decide(cached.loaded))
-                if events:
+                if events := tuple(decide(cached.loaded)):
                     return self._prepare(cached, events, stamp)
         return None
 
@@ -216,8 +215,7 @@ class StoredLog(ABC):
             ready = self._ready(thread_id, decide, stamp)  # Another thread has appended since.
         if ready is None:
             stream = self._refresh(thread_id)
-            events = tuple(decide(stream.loaded))
-            if not events:
+            if not (events := tuple(decide(stream.loaded))):
                 return _Done((stream, ()), {})
             ready = self._prepare(stream, events, stamp)
         self._admit((thread_id,))
@@ -312,6 +310,11 @@ class StoredLog(ABC):
         with self._guard():
             return self._parts.copier.forks()
 
+    def existing(self, thread_ids: Collection[str]) -> Collection[str]:
+        """Return those of these conversations that have events."""
+        with self._guard():
+            return self._parts.copier.existing(thread_ids)
+
     def version_at(self, thread_id: str, moment: datetime) -> int:
         """Return the newest version that was logged at or before a moment."""
         with self._guard():
@@ -348,7 +351,7 @@ class StoredLog(ABC):
 
     def _complete(self, stream: str, wanted: Sequence[int], read: Read) -> Sequence[LoggedEvent]:
         with self._guard():
-            return read_complete(stream, wanted, read, partial(self._head, stream))
+            return read_complete(stream, wanted, read, lambda: self._refresh(stream).head.version)
 
     def _writing(self) -> AbstractContextManager[object]:
         """Hold the lock of all writers, if the store has one."""
@@ -412,9 +415,6 @@ class StoredLog(ABC):
         return LogError(
             f"{self._shown}: another writer was faster {CONFLICTS} times; nothing was stored"
         )
-
-    def _head(self, thread_id: str) -> int:
-        return self._refresh(thread_id).head.version
 
     def _refresh(self, thread_id: str) -> Stream:
         known, loader = self._remembered.find(thread_id), self._parts.loader

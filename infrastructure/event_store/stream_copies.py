@@ -1,5 +1,6 @@
 """Copy streams of events, list the copies, and find versions by time and by kind."""
 
+import json
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
@@ -90,6 +91,10 @@ class CopyRows(Protocol):
 
     def beginnings(self) -> Sequence[StoredEvent]:
         """Return the event that begins each copy, in the order of the log."""
+        ...
+
+    def existing(self, streams: Sequence[str]) -> Collection[str]:
+        """Return those of these streams that have events."""
         ...
 
     def version_at(self, thread_id: str, moment: datetime) -> int:
@@ -212,6 +217,10 @@ class StreamCopier:
                 found.append(Fork(str(row.originator_id), event.source, event.version))
         return found
 
+    def existing(self, streams: Collection[str]) -> Collection[str]:
+        """Return those of these streams that have events."""
+        return self._rows.existing(list(streams))
+
     def version_at(self, thread_id: str, moment: datetime) -> int:
         """Return the newest version that was logged at or before ``moment``; 0 if there was none."""
         return self._rows.version_at(thread_id, moment)
@@ -272,6 +281,16 @@ class SQLiteCopyRows:
                 "WHERE topic='conversation_forked' ORDER BY rowid"
             )
             return [StoredEvent(*row) for row in c.fetchall()]
+
+    def existing(self, streams: Sequence[str]) -> Collection[str]:
+        """Return those of these streams that have events."""
+        with self._recorder.datastore.transaction(commit=False) as c:
+            c.execute(
+                "SELECT value FROM json_each(?) WHERE EXISTS "
+                "(SELECT 1 FROM stored_events WHERE originator_id = value)",
+                (json.dumps(streams),),
+            )
+            return {row[0] for row in c.fetchall()}
 
     def version_at(self, thread_id: str, moment: datetime) -> int:
         """Return the newest version that was logged at or before ``moment``. Only frames of events are read."""

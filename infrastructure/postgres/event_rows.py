@@ -239,6 +239,10 @@ class PostgresRecorder(ApplicationRecorder):
         )
         return [_opened(row) for row in rows]
 
+    def select_named(self, name: str) -> list[StoredEvent]:
+        """Return all events with a name, in the order of insertion."""
+        return [*map(_opened, self._rows(f"{_EVENTS} WHERE e.topic = %s ORDER BY e.id", (name,)))]
+
     def rows_at(self, stream: str, versions: Sequence[int]) -> list[Plain]:
         """Return version, name and bytes of the same events."""
         found = self.select_versions(stream, versions)

@@ -1,6 +1,6 @@
 """Copies of streams, snapshots, idempotency keys and erasures: the rows of a log on a server besides appending."""
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -54,14 +54,16 @@ class PostgresCopyRows:
 
     def beginnings(self) -> Sequence[StoredEvent]:
         """Return the event that begins each copy, in the order of insertion."""
+        return self._recorder.select_named("conversation_forked")
+
+    def existing(self, streams: Sequence[str]) -> Collection[str]:
+        """Return those of these streams that have events."""
         found = self._store.rows(
-            "SELECT originator_id, originator_version FROM {stored_events} "
-            "WHERE topic = 'conversation_forked' ORDER BY id"
+            "SELECT s FROM unnest(%s::text[]) AS s "
+            "WHERE EXISTS (SELECT FROM {stored_events} e WHERE e.originator_id = s)",
+            ([to_text(stream) for stream in streams],),
         )
-        rows: list[StoredEvent] = []
-        for stream, version in found:
-            rows += self._recorder.select_versions(from_text(stream), [version])
-        return rows
+        return {from_text(row[0]) for row in found}
 
     def version_at(self, thread_id: str, moment: datetime) -> int:
         """Return the newest version that was logged at or before ``moment``; 0 if there was none."""

@@ -221,7 +221,13 @@ class FollowedViews(Generic[AnyFollowed]):
 
     def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
         """Return the conversations of an owner, the latest activity first."""
-        return self.followed.answer(lambda db: answers.conversations_of(db, owner))
+        return self.followed.answer(lambda db: self._conversations_of(db, owner))
+
+    def _conversations_of(self, db: Tables, owner: str) -> Sequence[ConversationRow]:
+        rows = answers.conversations_of(db, owner)
+        if {row.thread_id for row in rows} != self._owned.find(db, owner):
+            raise FoldDamaged("the conversations of an owner are not those recorded")
+        return rows
 
     def owned_conversations(self, owner: str | None = None) -> Collection[str]:
         """Return the conversations that have an owner, or this one."""

@@ -10,8 +10,10 @@ import pytest
 import refold as library
 from refold.application.api.following import FollowingMemory
 from refold.application.api.memory import Memory
+from refold.application.conversation.addresses import thread_of
 from refold.application.conversation.thread_log import ThreadLog
 from refold.application.history import fork
+from refold.infrastructure.event_store.stored_log import StoredLog
 from refold.infrastructure.mcp.resources import Resources, UnknownResource, conversation_uri
 from tests.support.command_line import Refold
 from tests.support.counted_reads import counted_reads, decoded_events
@@ -101,6 +103,46 @@ def test_an_erasure_reads_decisions_and_not_the_messages_between_them(
             assert conversation.erase(position).changed
             found.append(counts["messages"])
     assert found[1] <= found[0] + 2 * EARLY
+
+
+def test_an_erasure_does_not_look_at_each_fork_of_others(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads, load = set[str](), StoredLog.load
+
+    def counted(log: StoredLog, thread_id: str, **options: Any) -> Any:
+        loads.add(thread_of(thread_id))
+        return load(log, thread_id, **options)
+
+    conversation = memory.conversation("t")
+    conversation.append([said(n) for n in range(EARLY)])
+    conversation.fork(position=5, thread_id="copy")
+    other = memory.conversation("other")
+    other.append(said(0))
+    for number in range(4):
+        other.fork(thread_id=f"fork{number}")
+    monkeypatch.setattr(StoredLog, "load", counted)
+    assert conversation.erase(3).copies == ("copy",)
+    assert conversation.shared_with(4) == ("copy",)
+    assert loads == {"t", "copy"}
+
+
+def test_an_erasure_decodes_no_compactions_of_the_owners_other_conversations(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation = memory.conversation("t", owner="ann")
+    conversation.append([said(n) for n in range(EARLY)])
+    other = memory.conversation("other", owner="ann")
+    for _ in range(16):
+        other.append([said(n) for n in range(EARLY)], recorded=True)
+        assert other.compact(all=True, keep_last=2).outcome == "performed"
+    for number in range(2 * FEW):
+        memory.conversation(f"t{number}", owner=f"o{number}").append(said(0))
+    memory.search("part", owner="ann")
+    counts, names = counted_reads(monkeypatch), decoded_events(monkeypatch)
+    assert conversation.erase(3).changed
+    assert counts["rows"] <= FEW
+    assert names.count("compaction_performed") <= 2
 
 
 def test_records_are_found_by_their_ids_without_reading_the_others(

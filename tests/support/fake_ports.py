@@ -133,6 +133,9 @@ class MemoryLog:
             if isinstance(event, ConversationForked)
         ]
 
+    def existing(self, thread_ids: Collection[str]) -> Collection[str]:
+        return {thread_id for thread_id in thread_ids if self.streams.get(thread_id)}
+
     def version_at(self, thread_id: str, moment: datetime) -> int:
         del moment
         return len(self.streams.get(thread_id, []))
