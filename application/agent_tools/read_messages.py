@@ -5,7 +5,12 @@ from contextlib import suppress
 from refold.application.api.results import StoredMessage
 from refold.application.conversation.addresses import address_of
 from refold.application.conversation.stream_places import read_back
-from refold.application.history.expand import ExpandedSummary, expand, expand_anywhere
+from refold.application.history.expand import (
+    ExpandedSummary,
+    active_summary,
+    expand,
+    expand_anywhere,
+)
 from refold.application.recall.recall_query import LEAST_TOKENS
 from refold.domain.errors import UnknownSummary
 from refold.domain.text_cuts import longest_beginning
@@ -75,14 +80,13 @@ def _expand(reach: Reach, arguments: ExpandArguments, room: int) -> ExpandedSumm
 
 
 def _active(reach: Reach, thread: str) -> str:
-    rows = reach.core.views.summaries(thread)
-    active = next((row.summary_id for row in rows if row.is_active), None)
+    active = active_summary(reach.core, thread)
     if active is None:
         raise ToolRefusal(
             "no summary is active in this conversation: every message is in the context, or can be read "
             f"with {QUERY_HISTORY}."
         )
-    return active
+    return active.summary_id
 
 
 def _answer(reach: Reach, arguments: ExpandArguments, found: ExpandedSummary) -> Answer:

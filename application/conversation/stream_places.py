@@ -209,9 +209,7 @@ def _position(event: Event) -> int | None:
 def places_in(core: Core, thread_id: str, newest: int, length: int) -> StreamPlaces:
     """Return the places of a conversation up to a version at which it has so many messages."""
     log = core.log
-    decisions = Decisions(
-        partial(log.versions_of, thread_id), partial(log.read_at, thread_id)
-    )
+    decisions = Decisions(partial(log.versions_of, thread_id), partial(log.read_at, thread_id))
     return StreamPlaces(partial(log.read, thread_id), newest, length, decisions)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 from refold.application.ports.conversation_log import LoggedEvent
-from refold.application.ports.read_models import SummaryRow
+from refold.application.ports.read_models import ConversationRow, SummaryRow
 from refold.application.recall.recall_query import whole_number
 from refold.application.runtime.core import Core
 from refold.application.summaries.leaves import stored_leaves
@@ -77,8 +77,9 @@ def expand(
     room = room_of(core, max_tokens)
     loaded = core.log.load(thread_id).present()
     row, made, event = find_summary(core, thread_id, summary_id)
-    covers = event.coverage.covers
-    covered = [p for p in range(max(event.coverage.start, start), event.coverage.stop) if covers(p)]
+    covered: Sequence[int] = range(max(event.coverage.start, start), event.coverage.stop)
+    if kept := frozenset(event.coverage.exclusions):
+        covered = [position for position in covered if position not in kept]
     page = record_page(core, loaded, RecordSelection(covered, None, limit, room))
     return ExpandedSummary(
         thread_id=thread_id,
@@ -118,25 +119,33 @@ def expand_anywhere(
         InvalidSetting: ``limit`` or ``max_tokens`` is out of range.
         LogError: the log cannot be read.
     """
+    having = map(core.views.conversation, core.views.conversations_with_summary(summary_id))
+    for conversation in _sources_first((c for c in having if c is not None), within):
+        return expand(core, conversation.thread_id, summary_id, start, max_tokens, limit)
     rows_of_all: list[SummaryRow] = []
     places: dict[str, str] = {}
-    conversations = [
-        c
-        for c in core.views.conversations()
-        if (c.compactions or c.erased_messages) and (within is None or c.thread_id in within)
-    ]
-    for conversation in sorted(
-        conversations, key=lambda c: (c.forked_from is not None, c.created_at)
-    ):
+    for conversation in _sources_first(core.views.conversations(), within):
         rows = core.views.summaries(conversation.thread_id)
-        if any(row.summary_id == summary_id for row in rows):
-            return expand(core, conversation.thread_id, summary_id, start, max_tokens, limit)
         rows_of_all += rows
         for row in rows:
             places.setdefault(row.summary_id, conversation.thread_id)
     rows_of_all.sort(key=lambda row: row.compacted_at)
     found = _resolve_id(rows_of_all, summary_id, None)
     return expand(core, places[found], found, start, max_tokens, limit)
+
+
+def _sources_first(
+    rows: Iterable[ConversationRow], within: Collection[str] | None
+) -> list[ConversationRow]:
+    """Return the rows of conversations that may have a summary: forks last, then in the order of their beginning."""
+    known = [
+        row
+        for row in sorted(rows, key=lambda row: row.last_activity, reverse=True)
+        if not row.erased
+        and (row.compactions or row.erased_messages)
+        and (within is None or row.thread_id in within)
+    ]
+    return sorted(known, key=lambda row: (row.forked_from is not None, row.created_at))
 
 
 def _resolve_id(rows: Iterable[SummaryRow], given: str, thread_id: str | None) -> str:
@@ -174,9 +183,12 @@ def find_summary(
     Raises:
         UnknownSummary: no id or more than one id matches.
     """
-    rows = core.views.summaries(thread_id)
-    if newest is not None:
-        rows = [row for row in rows if row.version <= newest]
+    known = core.views.summary(thread_id, summary_id)
+    if known is not None and (newest is None or known.version <= newest):
+        rows: Sequence[SummaryRow] = [known]
+    else:
+        rows = core.views.summaries(thread_id)
+        rows = [row for row in rows if newest is None or row.version <= newest]
     meant = _resolve_id(rows, summary_id, thread_id)
     for row in rows:
         if row.summary_id == meant:
@@ -184,6 +196,12 @@ def find_summary(
                 if isinstance(logged.event, CompactionPerformed):
                     return row, logged, logged.event
     raise UnknownSummary(summary_id, thread_id, [r.summary_id for r in rows[: -NEWEST - 1 : -1]])
+
+
+def active_summary(core: Core, thread_id: str) -> SummaryRow | None:
+    """Return the row of the active summary of a conversation, or None. No other row is read."""
+    active = core.log.load(thread_id).state.summary
+    return None if active is None else core.views.summary(thread_id, active.summary_id)
 
 
 def summary_state(row: SummaryRow) -> SummaryState:

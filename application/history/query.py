@@ -102,12 +102,15 @@ def record_page(core: Core, loaded: LoadedConversation, wanted: RecordSelection)
     return RecordPage(tuple(records), None, spent)
 
 
-def message_rows(core: Core, thread_id: str, positions: Sequence[int]) -> Iterator[MessageRow]:
-    """Yield the rows of the messages at these positions in order, reading them lazily."""
-    for begin in range(0, len(positions), AT_ONCE):
-        some = positions[begin : begin + AT_ONCE]
-        for first, last in _runs(some):
+def message_rows(
+    core: Core, thread_id: str, positions: Sequence[int], at_first: int = AT_ONCE
+) -> Iterator[MessageRow]:
+    """Yield the rows of the messages at these positions in order. They are read lazily, ``at_first`` so many."""
+    begin, size = 0, min(at_first, AT_ONCE)
+    while begin < len(positions):
+        for first, last in _runs(positions[begin : begin + size]):
             yield from core.views.messages(thread_id, first, last + 1)
+        begin, size = begin + size, min(2 * size, AT_ONCE)
 
 
 def _matching_rows(
@@ -116,7 +119,7 @@ def _matching_rows(
     """Yield the matching rows, each with its current event in the log."""
     needle = wanted.text.casefold() if wanted.text else ""
     fitting: list[MessageRow] = []
-    for row in message_rows(core, thread_id, wanted.positions):
+    for row in message_rows(core, thread_id, wanted.positions, wanted.limit + 1):
         if needle in row.text.casefold():
             fitting.append(row)
         if len(fitting) > min(wanted.limit, AT_ONCE):

@@ -348,6 +348,10 @@ class ReadModels(Protocol):
         """Return one summary, or None. The others are not read."""
         ...
 
+    def conversations_with_summary(self, summary_id: str) -> Sequence[str]:
+        """Return the conversations that have a summary with this id, in the order of their ids."""
+        ...
+
     def compactions(self, thread_id: str) -> Sequence[CompactionRow]:
         """Return all compaction attempts, oldest first."""
         ...

@@ -110,6 +110,11 @@ class ThreadViews:
         row = self._views.summary(self._log.stream_of(thread_id), summary_id)
         return None if row is None else _address_rows([row])[0]
 
+    def conversations_with_summary(self, summary_id: str) -> Sequence[str]:
+        """Return the conversations that have a summary with this id."""
+        streams = self._views.conversations_with_summary(summary_id)
+        return [thread_of(s) for s in streams if self._log.stream_of(thread_of(s)) == s]
+
     def compactions(self, thread_id: str) -> Sequence[CompactionRow]:
         """Return the compaction attempts of a conversation."""
         return _address_rows(self._views.compactions(self._log.stream_of(thread_id)))

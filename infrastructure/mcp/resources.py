@@ -11,7 +11,9 @@ from refold.application.api.memory import Memory
 from refold.application.conversation.addresses import SCHEME as MESSAGE
 from refold.application.conversation.addresses import parse_address
 from refold.application.errors import InvalidAddress
+from refold.application.history.expand import active_summary
 from refold.application.ports.read_models import ConversationRow, SummaryRow
+from refold.application.runtime.core import Core
 from refold.domain.errors import ConversationGone, InvalidThreadId, RefoldError, UnknownMessage
 from refold.domain.lazy_pattern import lazy_pattern
 
@@ -131,7 +133,7 @@ class Resources:
         name = row.label or row.thread_id
         about = f"{row.messages:,} messages, the last at {row.last_activity}"
         yield Described(conversation_uri(row.thread_id), name, about, JSON)
-        active = _active(self._summaries(row.thread_id)) if row.compactions else None
+        active = active_summary(self._core, row.thread_id) if row.compactions else None
         if active is not None and not self._hides(active):
             uri = conversation_uri(row.thread_id, "summary")
             yield Described(
@@ -144,17 +146,16 @@ class Resources:
         if found is None or row is None:
             raise UnknownResource(uri)
         thread_id, what, summary_id = row.thread_id, found[2], found[3]
-        summaries = self._summaries(thread_id)
+        views = self._core.views
         match what, summary_id:
             case None, None:
-                return _json(_facts(row, _active(summaries)))
+                return _json(_facts(row, active_summary(self._core, thread_id)))
             case "summaries", None:
-                return _json({"summaries": [_outline(summary) for summary in summaries]})
+                return _json({"summaries": [*map(_outline, views.summaries(thread_id))]})
             case "summary", None:
-                wanted = _active(summaries)
+                wanted = active_summary(self._core, thread_id)
             case "summaries", str():
-                given = unquote(summary_id)
-                wanted = next((s for s in summaries if s.summary_id == given), None)
+                wanted = views.summary(thread_id, unquote(summary_id))
             case _:
                 wanted = None
         if wanted is None or self._hides(wanted):
@@ -178,12 +179,9 @@ class Resources:
     def _row(self, thread_id: str) -> ConversationRow | None:
         return self.reach.conversation(thread_id)
 
-    def _summaries(self, thread_id: str) -> Sequence[SummaryRow]:
-        return self.memory.conversation(thread_id).summaries()
-
-
-def _active(summaries: Sequence[SummaryRow]) -> SummaryRow | None:
-    return next((summary for summary in summaries if summary.is_active), None)
+    @property
+    def _core(self) -> Core:
+        return self.reach.core
 
 
 def _facts(row: ConversationRow, active: SummaryRow | None) -> dict[str, Any]:

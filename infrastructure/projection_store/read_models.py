@@ -275,6 +275,10 @@ class FollowedViews(Generic[AnyFollowed]):
         """Return one summary, or None."""
         return self.followed.answer(lambda db: answers.one_summary(db, thread_id, summary_id))
 
+    def conversations_with_summary(self, summary_id: str) -> Sequence[str]:
+        """Return the conversations that have a summary with this id, in the order of their ids."""
+        return self.followed.answer(lambda db: answers.conversations_with_summary(db, summary_id))
+
     def compactions(self, thread_id: str) -> Sequence[CompactionRow]:
         """Return all compaction attempts of a conversation, in the order of the log."""
         return self.followed.answer(lambda db: answers.all_compactions(db, thread_id))

@@ -279,6 +279,12 @@ def one_summary(db: Tables, thread_id: str, summary_id: str) -> SummaryRow | Non
     return next((row for row in known if row.summary_id == summary_id), None)
 
 
+def conversations_with_summary(db: Tables, summary_id: str) -> Sequence[str]:
+    """Return the conversations that have a summary with this id, in the order of their ids."""
+    query = "SELECT thread_id FROM {summaries} WHERE summary_id = ? ORDER BY thread_id"
+    return [str(row[0]) for row in db.execute(query, (storable(summary_id),)).fetchall()]
+
+
 def all_compactions(db: Tables, thread_id: str) -> Sequence[CompactionRow]:
     """Return all compaction attempts of a conversation, in the order of the log."""
     return [

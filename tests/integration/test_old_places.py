@@ -189,6 +189,33 @@ def test_a_resource_is_read_without_listing_all_conversations(
         resources.read("refold://nobody/0")
 
 
+def test_a_summary_is_read_alike_after_few_and_after_many_compactions(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation, tools = memory.conversation("t"), memory.tools(scope="all")
+    resources = Resources(memory, tools.reach)
+    counts, found = counted_reads(monkeypatch), list[Counter[str]]()
+    for number in range(1, 13):
+        conversation.append([said(n) for n in range(EARLY)], recorded=True)
+        assert conversation.compact(all=True, keep_last=2).outcome == "performed"
+        if number in (3, 12):
+            newest = conversation.summaries()[-1]
+            conversation.expand(newest.summary_id)
+            counts.clear()
+            expanded = conversation.expand(newest.summary_id, limit=2)
+            assert memory.expand(newest.summary_id, limit=2) == expanded
+            asked = {"summary_id": newest.summary_id, "start": 1}
+            assert not tools.call("expand_summary", asked).is_error
+            assert not tools.call("expand_summary", {"thread": "t"}).is_error
+            for part in (["summary"], ["summaries", newest.summary_id]):
+                text = resources.read(conversation_uri("t", *part)).text
+                assert text == newest.summary_text
+            assert newest.summary_id in resources.read(conversation_uri("t")).text
+            assert len(resources.page(0, 5)[0]) == 2
+            found.append(counts.copy())
+    assert found[0]["rows"] == found[1]["rows"]
+
+
 @pytest.mark.parametrize(
     ("owner", "scope"), [(None, "all"), (None, None), ("ann", None), ("ann", "all")]
 )

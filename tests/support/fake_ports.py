@@ -303,6 +303,10 @@ class MessageViews:
         rows = self.summaries(thread_id)
         return next((row for row in rows if row.summary_id == summary_id), None)
 
+    def conversations_with_summary(self, summary_id: str) -> Sequence[str]:
+        del summary_id
+        return ()
+
     def compactions(self, thread_id: str) -> Sequence[CompactionRow]:
         del thread_id
         return ()
