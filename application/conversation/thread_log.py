@@ -202,6 +202,10 @@ class ThreadLog:
             if fork.thread_id in newest and fork.source in newest
         ]
 
+    def existing(self, thread_ids: Collection[str]) -> Collection[str]:
+        """Return those of these threads that have, or had, events."""
+        return self._log.existing(thread_ids)
+
     def version_at(self, thread_id: str, moment: datetime) -> int:
         """Return the newest version that was logged at or before ``moment``."""
         return self._log.version_at(self.stream_of(thread_id), moment)
