@@ -15,7 +15,7 @@ from typing import Any
 
 from refold.domain.value import Value
 from refold.infrastructure.cli.app import app
-from refold.infrastructure.cli.commands import GROUPS, load
+from refold.infrastructure.cli.commands import GROUPS, load, usage_of
 from refold.infrastructure.event_store.codec import NAMES, SHAPES
 from refold.infrastructure.projection_store.view_tables import TABLES
 
@@ -25,9 +25,9 @@ OF_EVERY_COMMAND = ("help", "verbose", "json", "db")
 """Options that nearly every command has. They are described once, and only named after that."""
 
 COMMANDS = """
-Commands use the log that `--db` names, or the variable `REFOLD_DB`, or `agent.db`. `refold COMMAND --help` shows the
-same as these pages. Exit codes: 0 success, 1 negative result (nothing found, damage), 2 usage error or bad input, 130
-after Ctrl-C.
+Commands use the log that `--db` names, or the variable `REFOLD_DB`, or `agent.db`. Where `--db` is in the table of a
+command, it has the default that the table names. `refold COMMAND --help` shows the same as these pages. Exit codes: 0
+success, 1 negative result (nothing found, damage), 2 usage error or bad input, 130 after Ctrl-C.
 """
 EVENTS = f"""
 # Events
@@ -204,16 +204,6 @@ def table_page() -> Iterator[str]:
     yield MORE_TABLES.rstrip()
 
 
-def usage(name: str, parameters: Iterable[Any]) -> str:
-    """Return how a command is written."""
-    words = ["refold", name, "[OPTIONS]"]
-    for one in parameters:
-        if not one.opts[0].startswith("-"):
-            word = one.metavar or one.name.upper()
-            words.append(word if one.required or word.startswith("[") else f"[{word}]")
-    return " ".join(words)
-
-
 def name_of(parameter: Any) -> str:
     """Return a parameter as it is written."""
     if not parameter.opts[0].startswith("-"):
@@ -225,23 +215,30 @@ def name_of(parameter: Any) -> str:
 def meaning_of(parameter: Any) -> str:
     """Return what a parameter does, with its default."""
     default = parameter.default
-    is_shown = not (default is None or default is False or default == 0 or callable(default))
+    is_shown = not (default in (None, False, 0, "") or callable(default))
     shown = f" Default: {code(str(default))}." if is_shown else ""
     return prose(parameter.help or "") + shown
+
+
+def options_of_every_command() -> list[Any]:
+    """Return the options that nearly every command has, with the meaning that they share."""
+    return [one for one in load("explain").params if one.name in OF_EVERY_COMMAND]
 
 
 def command_lines(name: str) -> Iterator[str]:
     """Yield the section of a command."""
     command = load(name)
     parameters = [one for one in command.params if not getattr(one, "hidden", False)]
-    yield from ("", f"## {name}", "", "```bash", usage(name, parameters), "```", "")
-    yield "\n\n".join(" ".join(part.split()) for part in (command.help or "").split("\n\n"))
-    own = [one for one in parameters if one.name not in OF_EVERY_COMMAND]
+    usage = " ".join(["refold", name, *usage_of(parameters)])
+    yield from ("", f"## {name}", "", "```bash", usage, "```", "")
+    yield str(command.help)
+    shared_help = {one.help for one in options_of_every_command()}
+    own = [one for one in parameters if one.name != "help" and one.help not in shared_help]
     if own:
         yield ""
         rows = ((code(name_of(one)), meaning_of(one)) for one in own)
         yield from table(("argument or option", "meaning"), rows)
-    shared = [code(one.opts[0]) for one in parameters if one.name in OF_EVERY_COMMAND]
+    shared = [code(one.opts[0]) for one in parameters if one.help in shared_help]
     yield from ("", f"Also: {', '.join(shared)}.")
     if command.epilog:
         yield from ("", " ".join(command.epilog.split()))
@@ -265,8 +262,7 @@ def command_index() -> Iterator[str]:
         )
         yield from table(("command", "what it does"), rows)
     yield from ("", "## Options of nearly every command", "")
-    shared = [one for one in load("explain").params if one.name in OF_EVERY_COMMAND]
-    rows = ((code(name_of(one)), meaning_of(one)) for one in shared)
+    rows = ((code(name_of(one)), meaning_of(one)) for one in options_of_every_command())
     yield from table(("option", "meaning"), rows)
     names = [group.lower() for group in GROUPS]
     yield from ("", "```{toctree}", ":hidden:", ":titlesonly:", "", *names, "```")

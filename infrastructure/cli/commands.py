@@ -1,6 +1,6 @@
 """The groups of commands in ``refold --help``. The module of a command is imported when it runs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -244,7 +244,15 @@ ENTRIES: Mapping[str, Entry] = {
 
 
 class PlainHelp(TyperCommand):
-    """A command with a typeless ``--help``. Newer versions of typer list it as ``<bool>``."""
+    """A command whose help looks the same under every version of typer.
+
+    Newer versions list ``--help`` as ``<bool>``, and put braces around arguments in the usage line.
+    """
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the usage line after the name of the command."""
+        del ctx
+        return usage_of(self.params)
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return the help option without its type."""
@@ -291,6 +299,17 @@ class CommandGroup(TyperGroup):
         return name, self.commands[name], rest
 
 
+def usage_of(parameters: Iterable[Any]) -> list[str]:
+    """Return the parts of a usage line: brackets show what is optional, dots what can be repeated."""
+    words = ["[OPTIONS]"]
+    for one in parameters:
+        if one.param_type_name == "argument":
+            name = (one.metavar or one.name.upper()).strip("[].…")
+            shown = name if one.required else f"[{name}]"
+            words.append(f"{shown}..." if one.nargs != 1 else shown)
+    return words
+
+
 def load(name: str) -> Any:
     """Import the module of a command and return the command."""
     entry = ENTRIES[name]
@@ -301,6 +320,9 @@ def load(name: str) -> Any:
     made.command(name, cls=PlainHelp, epilog=epilog)(function)
     command = typer.main.get_command(made)
     command.params.extend(_shared_options())
+    # Paragraphs are wrapped to the width of the terminal, not where the source wraps them.
+    parts = (command.help or "").split("\n\n")
+    command.help = "\n\n".join(" ".join(part.split()) for part in parts)
     return command
 
 

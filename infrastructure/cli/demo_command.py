@@ -180,7 +180,7 @@ def _print_next(story: Story, db: LogPlace) -> None:
         say(f"  {clean(next_command(*words, db=db))}")
     say("Or in a browser (pip install 'refold\\[inspect]'):")
     say(f"  {clean(next_command('inspect', db=db))}")
-    say("To play your own transcript (Claude Code, Anthropic, OpenAI or pi format):")
+    say("To play your own transcript (of Claude Code, Codex, OpenAI, Anthropic and other tools):")
     say("  refold play FILE --window 200000 --requests requests.jsonl")
     say("To use refold in an agent, see the example in the README.")
 

@@ -39,7 +39,7 @@ EXAMPLES = {"exam": EXAMPLE}
 
 Data = Annotated[
     list[Path],
-    typer.Argument(metavar="DATA…", help="Transcripts, plain or .gz, or folders of them."),
+    typer.Argument(metavar="DATA...", help="Transcripts, plain or .gz, or folders of them."),
 ]
 Memories = Annotated[
     list[str] | None,

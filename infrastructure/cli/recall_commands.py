@@ -32,16 +32,14 @@ EXAMPLES = {"recall": RECALL_EXAMPLE, "search": SEARCH_EXAMPLE}
 
 QuestionText = Annotated[
     str,
-    typer.Argument(
-        metavar="QUESTION", help="The question in your own words, in English or Chinese."
-    ),
+    typer.Argument(metavar="QUESTION", help="The question in your own words."),
 ]
 QuestionOrNone = Annotated[
     str,
     typer.Argument(
         metavar="[QUESTION]",
         show_default=False,
-        help="The question in your own words, in English or Chinese.",
+        help="The question in your own words.",
     ),
 ]
 Mode = Annotated[

@@ -22,6 +22,19 @@ def test_the_pages_are_those_of_the_code() -> None:
     assert changed == [], "run: python docs/reference/write_pages.py"
 
 
+def test_a_page_names_a_default_only_if_there_is_one() -> None:
+    pages = (path.read_text("utf-8") for path in (REFERENCE / "commands").glob("*.md"))
+    assert not any("Default: ." in page for page in pages)
+
+
+@pytest.mark.parametrize("name", ["demo", "play", "claude-code"])
+def test_an_option_with_another_meaning_than_elsewhere_is_described(name: str) -> None:
+    page = REFERENCE / "commands" / ("connect.md" if name == "claude-code" else "start.md")
+    section = page.read_text("utf-8").partition(f"## {name}\n")[2].partition("\n## ")[0]
+    assert "| `--db P" in section
+    assert "Also: `--json`" in section
+
+
 def described() -> Iterator[str]:
     """The names of the API pages, each with its module."""
     for page in REFERENCE.glob("*.rst"):

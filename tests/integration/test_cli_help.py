@@ -68,6 +68,28 @@ def test_the_list_says_of_a_command_what_its_own_help_begins_with(name: str) -> 
     assert documented.startswith(entry.help)
 
 
+@pytest.mark.parametrize(
+    ("name", "usage"),
+    [
+        ("show", "show [OPTIONS] THREAD [POSITION]..."),
+        ("recall", "recall [OPTIONS] THREAD [QUESTION]"),
+        ("import", "import [OPTIONS] FILE..."),
+        ("exam", "exam [OPTIONS] DATA..."),
+        ("scan", "scan [OPTIONS] [FOLDER]..."),
+        ("erase", "erase [OPTIONS] [THREAD] [POSITION]..."),
+    ],
+)
+def test_the_usage_line_marks_what_is_optional_and_what_can_be_repeated(
+    refold: Refold, name: str, usage: str
+) -> None:
+    assert f"{usage} " in refold(name, "--help").out
+
+
+def test_a_paragraph_of_a_help_text_is_wrapped_once(refold: Refold) -> None:
+    shown = refold("show", "--help").out
+    assert "turns. With --full texts are complete, except" in shown
+
+
 @pytest.mark.parametrize("words", [["--help"], ["list", "--help"], ["show", "--help"]])
 def test_an_option_without_a_value_has_no_type(refold: Refold, words: list[str]) -> None:
     assert "<bool>" not in refold(*words).out
