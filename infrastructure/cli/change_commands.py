@@ -350,7 +350,7 @@ def _print_compaction(result: CompactionResult) -> None:
                 f"({result.freed:,} freed). No message could be summarised."
             )
         case "nothing_to_do":
-            say(f"Nothing to do: {result.detail} ({result.reason}). 0 tokens freed.")
+            say(f"Nothing to do: {clean(result.detail)} ({result.reason}). 0 tokens freed.")
         case "failed" | "in_flight":
             say(
                 f"[damage]Not compacted[/damage] ({result.reason}): {clean(result.detail.rstrip('.'))}. "

@@ -292,7 +292,7 @@ def _print_status(found: Mapping[str, Any]) -> None:
     say(f"Hooks: {hooks} ({clean(found['settings'])})")
     say(f"MCP server: {server} ({clean(found['servers'])})")
     if found["mcp_server"] and not found["mcp_sdk"]:
-        warn("The MCP server cannot start: pip install 'refold[mcp]' (the hooks work without it)")
+        warn("The MCP server cannot start: pip install 'refold\\[mcp]' (the hooks work without it)")
     state = "it is made with the first session" if not found["log_exists"] else "it exists"
     if is_address(found["db"]):
         state = "on a server; it is made with the first session if it is not there"

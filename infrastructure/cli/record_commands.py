@@ -350,7 +350,7 @@ def _show_found(found: NotesFound) -> None:
         say(clean(hit.text))
         say()
     if not found.hits:
-        say(f"Nothing was found{': ' + found.notice if found.notice else ''}.")
+        say(f"Nothing was found{': ' + clean(found.notice) if found.notice else ''}.")
 
 
 def _show_status(status: NotesStatus, *, json: bool) -> None:

@@ -1,5 +1,6 @@
 """``refold claude-code``: hooks and the MCP server come into the files of Claude Code, and go without a trace."""
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 import refold
-from tests.support.command_line import ran
+from tests.support.command_line import Refold, ran
 from tests.support.transcript_files import claude_answer, claude_user, jsonl, result, text
 
 SETTINGS = b'{\n    "model": "opus",\n "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}}'
@@ -49,6 +50,20 @@ def test_it_adds_hooks_and_a_server_and_keeps_what_else_is_there(project: Path) 
     assert set(settings["hooks"]) == {"SessionStart", "Stop", "SessionEnd"}
     server = read(project / ".mcp.json")["mcpServers"]["refold"]
     assert server["args"][-1] == str(project.resolve() / ".claude" / "refold.db")
+
+
+def test_without_the_sdk_of_mcp_it_names_the_package_to_install(
+    request: pytest.FixtureRequest, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        "refold.infrastructure.cli.claude_code_command.find_spec",
+        lambda name: None if name == "mcp" else find(name),
+    )
+    command: Refold = request.getfixturevalue("refold")
+    assert (
+        "pip install 'refold[mcp]'" in command("claude-code", "install", "--project", project).err
+    )
 
 
 def test_installing_again_changes_nothing(project: Path) -> None:
