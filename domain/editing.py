@@ -20,7 +20,7 @@ def read_name(name: str, setting: str) -> str:
     Raises:
         InvalidSetting: the name is blank, has several lines, is too long, or is one that refold uses itself.
     """
-    given, name = name, name.strip()
+    given, name = str(name), name.strip() if isinstance(name, str) else ""
     if not name or len(name) > LONGEST_NAME or not name.isprintable() or name in _TAKEN:
         raise InvalidSetting(
             f"{setting}={given[:40]!r} is invalid: give a name in one line of at most {LONGEST_NAME} "
