@@ -130,8 +130,8 @@ class CompactionPolicy(Value, frozen=True):
     """A message over this share of the summariser's window is omitted from the summary."""
 
     rebuild_after: int = Field(default=5, ge=1)
-    """A summary is rebuilt from the stored texts of all earlier compactions after it was carried over this
-    many times.
+    """A summary is carried over fewer times than this. The next one is rebuilt from the stored texts of all
+    earlier compactions: with 5, every fifth summary.
     """
     rebuild_over_share: float = Field(default=1.5, ge=1)
     """A summary is also rebuilt if it is longer than its target length times this."""

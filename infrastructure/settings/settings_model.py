@@ -288,6 +288,8 @@ _KINDS: dict[Any, str] = {
     str: "a string",
 }
 _FORMS = {
+    "notes_folder": "a folder",
+    "markdown_folder": "a folder",
     "encryption_key": KEY_FORM,
     "notes_timezone": "a time zone such as Europe/Berlin, UTC or +08:00",
 }

@@ -322,6 +322,11 @@ def test_the_levels_are_those_of_the_documentation() -> None:
     assert levels == LEVELS
 
 
+def test_the_loggers_are_those_of_the_documentation() -> None:
+    listed = PAGE.partition("from the loggers ")[2].partition(":")[0]
+    assert set(re.findall(r"`refold\.([a-z]+)`", listed)) == {n.partition(".")[0] for n in LEVELS}
+
+
 def test_whatever_an_event_is_told_by_has_a_level() -> None:
     either = [event for pair in EVENTS.values() for event in pair]
     told = describe_decisions("t", Conversation(), Conversation(), either, breaker_after=3)
