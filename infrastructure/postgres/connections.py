@@ -14,7 +14,7 @@ import psycopg
 from psycopg import Connection, Cursor, conninfo, sql
 from psycopg.errors import Diagnostic
 from psycopg.rows import TupleRow
-from psycopg_pool import ConnectionPool
+from psycopg_pool import ConnectionPool, PoolTimeout
 
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.domain.errors import InvalidSetting
@@ -30,6 +30,8 @@ WAIT = 30.0
 """Seconds to wait for a connection."""
 PATIENCE = 5
 """Seconds to wait for readers and writers of a table that is rewritten."""
+_BETWEEN = 1.0
+"""Seconds between two attempts to connect to a server that cannot be reached."""
 _APPLICATION = "refold"
 
 
@@ -72,12 +74,33 @@ class Address(NamedTuple):
 class _Pool(ConnectionPool[Connection[TupleRow]]):
     """A pool that looks for other lost connections when one is lost. Most often the server has restarted."""
 
+    def getconn(self, timeout: float | None = None) -> Connection[TupleRow]:
+        """Return a connection, and connect if none is idle. Wait while the server cannot be reached.
+
+        Raises:
+            PoolTimeout: no connection was idle in time. If the server refuses connections, that is the cause.
+        """
+        try:
+            return super().getconn(timeout)
+        except PoolTimeout as error:
+            try:
+                psycopg.connect(str(self.conninfo), connect_timeout=PATIENCE).close()
+            except psycopg.OperationalError as refused:
+                raise error from refused
+            raise
+
     def putconn(self, conn: Connection[TupleRow]) -> None:
         """Take a connection back. If it is lost, replace the idle ones that are lost as well."""
         is_lost = conn.broken
         super().putconn(conn)
         if is_lost and not self.closed:
             self.check()
+
+
+def _connect_again(pool: ConnectionPool[Connection[TupleRow]]) -> None:
+    """Try to connect again, as long as anything waits for a connection."""
+    if pool.get_stats()["requests_waiting"]:
+        pool.check()
 
 
 class Store:
@@ -94,6 +117,9 @@ class Store:
             min_size=0,
             max_size=address.pool,
             timeout=WAIT,
+            # The pool would wait twice as long after each attempt, up to minutes after the server is back.
+            reconnect_timeout=_BETWEEN,
+            reconnect_failed=_connect_again,
             open=False,
             name=_APPLICATION,
             kwargs={

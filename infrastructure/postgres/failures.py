@@ -1,6 +1,6 @@
 """Translate errors of PostgreSQL, and decide which calls may be repeated."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -63,8 +63,7 @@ Answer = TypeVar("Answer")
 
 def code_of(error: BaseException) -> str:
     """Return the SQLSTATE of an error, "08000" for a lost connection, or an empty text."""
-    while error.__cause__ is not None:
-        error = error.__cause__
+    *_, error = _causes(error)
     if isinstance(error, PoolTimeout):
         return "53300"
     if isinstance(error, PoolClosed):
@@ -83,8 +82,20 @@ def _code_of_words(text: str) -> str:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Return whether the connection was lost or transactions collided, so that another attempt may succeed."""
-    return code_of(error).startswith(_PASSING)
+    """Return whether the connection was lost or transactions collided, so that another attempt may succeed.
+
+    Whoever could not connect has waited long enough already.
+    """
+    has_waited = any(isinstance(cause, PoolTimeout) for cause in _causes(error))
+    return not has_waited and code_of(error).startswith(_PASSING)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, its cause, the cause of that, and so on."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__
 
 
 @contextmanager
@@ -169,8 +180,7 @@ def log_error(shown: str, error: Exception) -> LogError:
 
 def _words_of(error: BaseException) -> str:
     """Return what the server or the client library says, or an empty text. The detail may quote content."""
-    while error.__cause__ is not None:
-        error = error.__cause__
+    *_, error = _causes(error)
     if not isinstance(error, psycopg.Error):
         return ""
     text = " ".join((error.diag.message_primary or str(error)).split())

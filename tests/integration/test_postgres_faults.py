@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 import refold
+from refold.infrastructure.postgres import connections
 from tests.support.postgres import Server, private_server
 
 USER = {"role": "user", "content": "a question"}
@@ -305,4 +306,22 @@ def test_a_server_that_ends_idle_sessions_is_connected_to_again(place: str) -> N
                 assert time.monotonic() < until
                 time.sleep(0.02)
         conversation.append(REPLY)
+    assert texts(place) == ["a question", "an answer"]
+
+
+def test_a_server_that_is_back_is_noticed_at_once(
+    server: Server, place: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "WAIT", 4.0)
+    with refold.open(place.replace(str(server.folder), str(proxy.folder))) as memory:
+        conversation = memory.conversation("t")
+        conversation.append(USER)
+        proxy.starting = 1_000
+        sessions(place, "true", "count(pg_terminate_backend(pid))")
+        with pytest.raises(refold.LogGone, match="starting up"):
+            conversation.append(REPLY)
+        proxy.starting = 0
+        began = time.monotonic()
+        conversation.append(REPLY)
+        assert time.monotonic() - began < 2
     assert texts(place) == ["a question", "an answer"]
