@@ -218,7 +218,7 @@ class PostgresRecorder(ApplicationRecorder):
         limit: int | None = None,
     ) -> list[StoredEvent]:
         """Return the events of a stream."""
-        rows = self._rows(
+        rows = self.read_rows(
             f"{_EVENTS} WHERE e.originator_id = %s AND e.originator_version > %s AND e.originator_version <= %s "
             f"ORDER BY e.originator_version {'DESC' if desc else 'ASC'} LIMIT %s",
             (
@@ -232,7 +232,7 @@ class PostgresRecorder(ApplicationRecorder):
 
     def select_versions(self, stream: str, versions: Sequence[int]) -> list[StoredEvent]:
         """Return the existing events with these versions, in the order of their versions."""
-        rows = self._rows(
+        rows = self.read_rows(
             f"{_EVENTS} WHERE e.originator_id = %s AND e.originator_version = ANY(%s::bigint[]) "
             "ORDER BY e.originator_version",
             (to_text(stream), list(versions)),
@@ -241,7 +241,9 @@ class PostgresRecorder(ApplicationRecorder):
 
     def select_named(self, name: str) -> list[StoredEvent]:
         """Return all events with a name, in the order of insertion."""
-        return [*map(_opened, self._rows(f"{_EVENTS} WHERE e.topic = %s ORDER BY e.id", (name,)))]
+        return [
+            *map(_opened, self.read_rows(f"{_EVENTS} WHERE e.topic = %s ORDER BY e.id", (name,)))
+        ]
 
     def rows_at(self, stream: str, versions: Sequence[int]) -> list[Plain]:
         """Return version, name and bytes of the same events."""
@@ -255,12 +257,12 @@ class PostgresRecorder(ApplicationRecorder):
 
     def is_newest(self, stream: str, head: Head) -> bool:
         """Return whether a stream still ends with this event, and its frame was not changed."""
-        return self._rows(_NEWEST, (head.link, to_text(stream), head.version)) == [(True,)]
+        return self.read_rows(_NEWEST, (head.link, to_text(stream), head.version)) == [(True,)]
 
     def rows_after(self, number: int, limit: int) -> list[Row]:
         """Return the next events of the whole log, after all committed events have got their positions."""
         self.max_notification_id()
-        rows = self._rows(
+        rows = self.read_rows(
             f"{_NOTIFICATIONS} WHERE p.position > %s ORDER BY p.position LIMIT %s", (number, limit)
         )
         return [_numbered(row) for row in rows]
@@ -277,7 +279,7 @@ class PostgresRecorder(ApplicationRecorder):
         """Return events of the whole log by their positions, like the method of the library."""
         self.max_notification_id()
         first = (start or 0) + (0 if inclusive_of_start or start is None else 1)
-        rows = self._rows(
+        rows = self.read_rows(
             f"{_NOTIFICATIONS} WHERE p.position >= %s AND p.position <= %s "
             "AND (cardinality(%s::text[]) = 0 OR e.topic = ANY(%s::text[])) ORDER BY p.position LIMIT %s",
             (first, MAX_VERSION if stop is None else stop, list(topics), list(topics), limit),
@@ -303,7 +305,8 @@ class PostgresRecorder(ApplicationRecorder):
         """Raise ``NotImplementedError``: followers ask for what is new."""
         raise NotImplementedError
 
-    def _rows(self, statement: str, values: Sequence[object]) -> list[Any]:
+    def read_rows(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
+        """Return the rows of a query. After a lost connection, it is repeated."""
         if self.store.is_inside:
             return self.store.rows(statement, values)
         return retry(lambda: self.store.rows(statement, values))

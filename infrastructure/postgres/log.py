@@ -111,20 +111,20 @@ class PostgresLog(StoredLog):
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
         """Remove the keys of erased content for good. Return whether nothing is left."""
         with self._guard():
-            number = self._eraser.pending()
+            number = retry(self._eraser.pending)
             if number is None:
                 return True
-            return drop() and self._eraser.finish(number)
+            return drop() and retry(lambda: self._eraser.finish(number))
 
     def erased_places(self) -> Sequence[ErasedPlace]:
         """Return where keys of erased content may still be."""
         with self._guard():
-            return tuple(self._remains.places())
+            return retry(lambda: tuple(self._remains.places()))
 
     def wait_for_erasures(self, seconds: float) -> bool:
         """Switch and checkpoint the write-ahead log until it has no keys of erased content."""
         with self._guard():
-            return self._remains.wait(seconds)
+            return retry(lambda: self._remains.wait(seconds))
 
     def newest(self) -> int:
         """Return the log position of the newest event."""
@@ -144,7 +144,7 @@ class PostgresLog(StoredLog):
     def checked(self) -> Checked:
         """Read everything and report damage of the log, its keys and its snapshots."""
         with self._guard():
-            return check_log(self._recorder, self._parts.mapper)
+            return retry(lambda: check_log(self._recorder, self._parts.mapper))
 
     def repair(self, damage: Sequence[Damage]) -> Iterator[str]:
         """Repair snapshots and the index of keys from the events. Yield a sentence for each repair."""
@@ -162,7 +162,7 @@ class PostgresLog(StoredLog):
     def sizes(self) -> Sizes:
         """Measure the sizes of the log."""
         with self._guard():
-            return measure(self.store)
+            return retry(lambda: measure(self.store))
 
     def copy_end(self) -> ServerCopyEnd:
         """Return this log as an end of a copy."""

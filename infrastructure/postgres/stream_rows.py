@@ -58,7 +58,7 @@ class PostgresCopyRows:
 
     def existing(self, streams: Sequence[str]) -> Collection[str]:
         """Return those of these streams that have events."""
-        found = self._store.rows(
+        found = self._recorder.read_rows(
             "SELECT s FROM unnest(%s::text[]) AS s "
             "WHERE EXISTS (SELECT FROM {stored_events} e WHERE e.originator_id = s)",
             ([to_text(stream) for stream in streams],),
@@ -67,7 +67,7 @@ class PostgresCopyRows:
 
     def version_at(self, thread_id: str, moment: datetime) -> int:
         """Return the newest version that was logged at or before ``moment``; 0 if there was none."""
-        found = self._store.rows(
+        found = self._recorder.read_rows(
             f"SELECT e.originator_version FROM {{stored_events}} e WHERE e.originator_id = %s AND ({FRAME})[3] <= %s "
             "ORDER BY e.originator_version DESC LIMIT 1",
             (to_text(thread_id), stamp_of(moment)),
@@ -76,7 +76,7 @@ class PostgresCopyRows:
 
     def versions_of(self, stream: str, names: Sequence[str], after: int) -> Sequence[int]:
         """Return the versions after ``after`` whose events have one of these names, in order."""
-        found = self._store.rows(
+        found = self._recorder.read_rows(
             "SELECT originator_version FROM {stored_events} "
             "WHERE originator_id = %s AND originator_version > %s AND topic = ANY(%s::text[]) "
             "ORDER BY originator_version",

@@ -8,6 +8,7 @@ import time
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import LiteralString
 
@@ -325,3 +326,18 @@ def test_a_server_that_is_back_is_noticed_at_once(
         conversation.append(REPLY)
         assert time.monotonic() - began < 2
     assert texts(place) == ["a question", "an answer"]
+
+
+def test_what_only_reads_is_repeated_after_a_lost_connection(place: str) -> None:
+    with refold.open(place) as memory:
+        conversation = memory.conversation("t")
+        conversation.append([USER, REPLY])
+        conversation.erase(0)
+        for act in (
+            memory.stats,
+            memory.finish_erasures,
+            memory.verify,
+            lambda: conversation.context(at=datetime.now(UTC)),
+        ):
+            assert sessions(place, "true", "count(pg_terminate_backend(pid))") > 0
+            act()
