@@ -4,6 +4,7 @@ from contextlib import closing
 from typing import NamedTuple
 
 from refold.application.errors import LogNotFound, NewerLog, NotARefoldLog
+from refold.domain.errors import InvalidSetting
 
 from .connections import Address, Store
 from .failures import as_log_errors
@@ -101,8 +102,30 @@ class Found(NamedTuple):
     oldest_code: int
 
 
+_LONGEST_NAME = 63
+"""Bytes of a name. The server cuts longer ones off."""
+_UNUSABLE_NAME = frozenset("\"'{}%\0")
+"""Characters with a meaning in statements."""
+
+
+def _refuse_unusable_name(name: str) -> None:
+    if _UNUSABLE_NAME.isdisjoint(name) and len(name.encode()) <= _LONGEST_NAME:
+        return
+    raise InvalidSetting(
+        f"postgres_schema = {name!r}: must be a name of at most {_LONGEST_NAME} bytes, without quotation marks, braces "
+        "and percent signs",
+        setting="postgres_schema",
+        value=name,
+    )
+
+
 def find_version(store: Store) -> Found | None:
-    """Return the version of the schema, or None if it was not created yet."""
+    """Return the version of the schema, or None if it was not created yet.
+
+    Raises:
+        InvalidSetting: the schema cannot have this name.
+    """
+    _refuse_unusable_name(store.address.schema)
     name = f'"{store.address.schema}".schema_versions'
     ((there,),) = store.rows("SELECT to_regclass(%s) IS NOT NULL", (name,))
     if not there:

@@ -90,3 +90,21 @@ def test_tables_of_another_program_are_refused(database: str, refold: Refold) ->
     change(database, "CREATE SCHEMA refold", "CREATE TABLE refold.others (id bigint)")
     done = refold("db", "upgrade", "--db", database, "--json")
     assert (done.code, done.answer["error"]) == (2, "NotARefoldLog")
+
+
+@pytest.mark.parametrize("name", ['a"b', "a'b", "{a}", "a%b", "a\0b", "é" * 40])
+def test_a_schema_that_cannot_have_its_name_is_refused_before_anything_is_stored(
+    database: str, name: str
+) -> None:
+    with pytest.raises(library.InvalidSetting, match="postgres_schema"):
+        library.open(database, postgres_schema=name)
+
+
+@pytest.mark.parametrize("name", ["with space", "a.b", "a\\b", "select", "☃", "x" * 63])
+def test_a_schema_may_have_any_other_name(database: str, name: str) -> None:
+    for _ in range(2):
+        with library.open(database, postgres_schema=name) as memory:
+            conversation = memory.conversation("t")
+            conversation.append({"role": "user", "content": "The port is 5433."})
+            assert conversation.recall("port")
+            assert memory.verify().ok
