@@ -78,6 +78,8 @@ class PostgresLog(StoredLog):
                 self.store.look_for_pooler()
                 shelf.begin(keys)
                 encodings.unlock()
+                self.is_replica = retry(lambda: self.store.is_replica)
+                """True if nothing can be written here."""
         except BaseException:
             self.store.close()
             raise

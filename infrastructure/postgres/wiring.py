@@ -69,7 +69,7 @@ def postgres_parts(
         )
     log = PostgresLog(address, create=create, key=key, notify=notify)
     keeper = PostgresKeeper(log)
-    if key is not None or log.store.is_replica:
+    if key is not None or log.is_replica:
         # A replica has no tables outside of the write-ahead log. And as for an encrypted file, what is derived has
         # the words of people, so it is kept in memory.
         recall = recall_parts(":memory:", log, embedder, backend, encrypted=False, notify=notify)

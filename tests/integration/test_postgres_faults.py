@@ -341,3 +341,12 @@ def test_what_only_reads_is_repeated_after_a_lost_connection(place: str) -> None
         ):
             assert sessions(place, "true", "count(pg_terminate_backend(pid))") > 0
             act()
+
+
+def test_a_connection_that_is_lost_at_the_end_of_opening_is_replaced(
+    server: Server, place: str, proxy: Proxy
+) -> None:
+    proxy.cut_replies_to = b"pg_is_in_recovery"
+    with refold.open(place.replace(str(server.folder), str(proxy.folder))) as memory:
+        assert proxy.cuts == 1
+        assert memory.conversation("t").append(USER).version == 1
