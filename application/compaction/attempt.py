@@ -147,7 +147,7 @@ class CompactionAttempt:
         self._focus = focus
         self._force = force
         self._wish, self._idle, self._seen = wish, idle, seen
-        self._began = core.clock()
+        self._began, self._began_at = core.clock(), monotonic()
         self._asking = SummariserCalls(summariser, core.settings.policy)
         self._before = LoadedConversation(thread_id)
         self._plan: CompactionPlan | NothingToCompact | None = None
@@ -371,6 +371,11 @@ class CompactionAttempt:
             summariser=self._summariser.name,
             model_calls=self._asking.model_calls,
             retries=self._asking.retries,
-            seconds=(self._core.clock() - self._began).total_seconds(),
+            seconds=self._seconds(),
         )
         return self._ended
+
+    def _seconds(self) -> float:
+        """Return the duration so far, also if the clock was set back."""
+        by_clock = (self._core.clock() - self._began).total_seconds()
+        return max(by_clock, monotonic() - self._began_at)

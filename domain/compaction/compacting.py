@@ -77,7 +77,7 @@ def _abandon_expired(
     state: Conversation, at: datetime, policy: CompactionPolicy, *, owner_gone: bool
 ) -> tuple[CompactionFailed, ...]:
     if state.attempt is not None and holds_lease(state.attempt, at, policy) and not owner_gone:
-        age = (at - state.attempt.requested_at).total_seconds()
+        age = max(0.0, (at - state.attempt.requested_at).total_seconds())
         raise CompactionInFlight(
             f"compaction {state.attempt.attempt_id} has been running for {age:.0f} s: wait until it ends, or "
             f"until it counts as abandoned after {policy.lease_seconds} s"
@@ -223,9 +223,11 @@ def fail_compaction(
 
 
 def holds_lease(attempt: Attempt, at: datetime, policy: CompactionPolicy) -> bool:
-    """Return whether the lease of an unfinished attempt is still valid."""
-    age = at - attempt.requested_at
-    return timedelta(0) <= age < timedelta(seconds=policy.lease_seconds)
+    """Return whether the lease of an unfinished attempt is still valid.
+
+    The attempt may be of a later time, because the clock was set back or that of another machine is ahead.
+    """
+    return abs(at - attempt.requested_at) < timedelta(seconds=policy.lease_seconds)
 
 
 def abandon_compaction(state: Conversation, why: str) -> tuple[CompactionFailed, ...]:

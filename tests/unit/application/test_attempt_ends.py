@@ -3,6 +3,8 @@
 import asyncio
 import logging
 from dataclasses import replace
+from datetime import timedelta
+from itertools import count
 
 import pytest
 
@@ -81,6 +83,13 @@ def test_a_performed_compaction_tells_how_it_went() -> None:
     assert result.omitted == ()
     assert result.seconds >= 1, "the clock of the fakes goes on by a second at every look"
     assert not result.breaker_open
+
+
+def test_a_clock_that_was_set_back_gives_no_negative_duration() -> None:
+    core, _ = watched(Scripted(draft_of("They talked about it.")))
+    noon = core.clock()
+    back = (noon - timedelta(minutes=minutes) for minutes in count())
+    assert compact(replace(core, clock=lambda: next(back))).seconds >= 0
 
 
 def test_a_rebuilt_summary_and_what_was_left_out_are_told() -> None:

@@ -99,6 +99,12 @@ def test_an_attempt_that_never_ended_is_abandoned_after_its_lease() -> None:
     )
 
 
+def test_a_clock_that_was_set_back_a_little_does_not_end_a_running_attempt() -> None:
+    early = NOON - timedelta(seconds=POLICY.lease_seconds - 1)
+    error = given(RUNNING).when(lambda c: request(c, early)).then_raises(CompactionInFlight)
+    assert "running for 0 s" in str(error)
+
+
 def test_a_clock_that_was_set_back_does_not_block_for_ever() -> None:
     early = NOON - timedelta(days=1)
     outcome = given(RUNNING).when(lambda c: request(c, early))
