@@ -253,7 +253,7 @@ class FollowedTables:
                 yield from damage
                 return
             yield from self._content.damage(db)
-            yield from compare_tables(db, self._content, self._log, claimed_position(db))
+            yield from compare_tables(db, self._content, self._log, claimed_position(db)) or ()
 
     def _damage_of_columns(self, db: PostgresTables) -> Iterator[Damage]:
         found = db.columns()

@@ -33,6 +33,8 @@ Row = Mapping[str, Any]
 
 _AT_ONCE = 500
 """Number of rows that are looked up together, and of events that are folded together."""
+_TRIES = 3
+"""Number of checks of a file, if others erase content while it is compared."""
 
 
 def differences(
@@ -184,15 +186,34 @@ def check_file(file: DatabaseFile, content: Content, log: ConversationLog) -> It
     """
 
     def found() -> Iterator[Damage]:
-        with file.unchanged() as connection:
-            db = None if connection is None else SQLiteTables(connection)
-            if db is not None and not _is_of_before(db, content):
-                yield from _damage_of_file(db, content)
-                yield from content.damage(db)
-                with _as_at_one_moment(db):
-                    yield from compare_tables(db, content, log, _position(db))
+        damage: list[Damage] = []
+        for _ in range(_TRIES):
+            damage.clear()
+            try:
+                if _is_compared(file, content, log, damage):
+                    break
+            except BROKEN:
+                yield from damage
+                raise
+        yield from damage
 
     return look_over(file, found)
+
+
+def _is_compared(
+    file: DatabaseFile, content: Content, log: ConversationLog, damage: list[Damage]
+) -> bool:
+    """Add the damage of a file. Return False if its rows could not be compared, because others erase content."""
+    with file.unchanged() as connection:
+        db = None if connection is None else SQLiteTables(connection)
+        if db is None or _is_of_before(db, content):
+            return True
+        damage += _damage_of_file(db, content)
+        damage += content.damage(db)
+        with _as_at_one_moment(db):
+            compared = compare_tables(db, content, log, _position(db))
+    damage += compared or ()
+    return compared is not None
 
 
 def look_over(file: DatabaseFile, find: Callable[[], Iterator[Damage]]) -> Iterator[Damage]:
@@ -233,10 +254,23 @@ def _as_at_one_moment(db: Tables) -> Generator[None]:
 
 def compare_tables(
     db: Tables, content: Content, log: ConversationLog, number: int | None
-) -> Iterator[Damage]:
-    """Compare all rows with a fresh fold in memory. ``number`` is the log position that the tables claim."""
+) -> Sequence[Damage] | None:
+    """Compare all rows with a fresh fold in memory. ``number`` is the log position that the tables claim.
+
+    Return None if another process has erased content since that position; the next query removes it.
+    """
     if number is not None and is_outdated(db, log.scan(number)):
-        return  # Another process has erased content since; the next query removes it.
+        return None
+    found = tuple(_compare(db, content, log, number))
+    # The log may have been read after an erasure, and the tables before it.
+    if found and number is not None and is_outdated(db, log.scan(number)):
+        return None
+    return found
+
+
+def _compare(
+    db: Tables, content: Content, log: ConversationLog, number: int | None
+) -> Iterator[Damage]:
     events = log.scan() if number is None else up_to(number, log.scan())
     final = [FinalRows(table, db) for table in content.compared if table.is_final]
     others = [table for table in content.compared if not table.is_final]

@@ -10,9 +10,12 @@ import pytest
 
 import refold
 from refold.infrastructure.event_store.envelope import parse_frame
+from refold.infrastructure.projection_store.projection import Content, begin
+from refold.infrastructure.projection_store.tables import Tables
 from tests.support.command_line import Refold
 from tests.support.log_files import execute, flipped, log_of, rows, set_state
 
+BEGIN = "refold.infrastructure.projection_store.projection_check.begin"
 FIVE = ("one", "two", "three", "four", "five")
 
 
@@ -216,3 +219,40 @@ def test_a_derived_file_of_an_earlier_version_is_no_damage(tmp_path: Path, name:
 def _damage(path: Path) -> tuple[refold.DamageReport, ...]:
     with refold.open(path) as memory:
         return memory.verify().damage
+
+
+def test_an_erasure_while_the_rows_are_compared_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = log_of(tmp_path / "a.db", *FIVE)
+    positions = iter(range(5))
+
+    def erase_first(content: Content, db: Tables) -> None:
+        with refold.open(path) as other:
+            other.conversation("t").erase(next(positions))
+        begin(content, db)
+
+    with refold.open(path) as memory:
+        memory.conversation("t").recall("two")
+        monkeypatch.setattr(BEGIN, erase_first)
+        assert memory.verify().damage == ()
+
+
+def test_damage_is_found_although_something_was_erased_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = log_of(tmp_path / "a.db", *FIVE)
+    positions = iter([0])
+
+    def erase_once(content: Content, db: Tables) -> None:
+        for position in positions:
+            with refold.open(path) as other:
+                other.conversation("t").erase(position)
+                other.conversation("t").row()
+            execute(tmp_path / "a.views.db", "UPDATE messages SET tokens=999 WHERE position=2")
+        begin(content, db)
+
+    with refold.open(path) as memory:
+        memory.conversation("t").row()
+        monkeypatch.setattr(BEGIN, erase_once)
+        assert {one.place for one in memory.verify().damage} >= {"messages"}
