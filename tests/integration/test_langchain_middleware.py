@@ -188,6 +188,47 @@ def test_the_state_is_kept_short_and_nothing_is_missing(
     assert stored == said
 
 
+def test_agents_that_share_a_thread_do_not_take_the_beginning_of_each_other(
+    memory: refold.Memory,
+) -> None:
+    class Interrupted(MemoryMiddleware):
+        between: Callable[[], object] = staticmethod(lambda: None)
+
+        def _follow(self, *given: Any) -> str:
+            name = super()._follow(*given)
+            self.between, between = staticmethod(lambda: None), self.between
+            between()
+            return name
+
+    middleware = Interrupted(memory, thread="t", keep_in_state=2)
+    agents: dict[str, Any] = {}
+    for who in ("Ann", "Bob"):
+        model = GenericFakeChatModel(messages=itertools.repeat("It is so."))
+        agents[who] = create_agent(model, middleware=[middleware], checkpointer=InMemorySaver())
+
+    def say(who: str, number: int) -> Any:
+        return ask(agents[who], f"{who} asks question {number}.")
+
+    def end_of_bob() -> None:
+        say("Bob", 1)
+
+    say("Ann", 0)
+    say("Bob", 0)
+
+    def after_model() -> None:
+        middleware.between = staticmethod(end_of_bob)
+
+    middleware.between = staticmethod(after_model)
+    say("Ann", 1)
+    state = agents["Ann"].get_state(CONFIG).values
+    removed = state.get("refold_removed")
+    if removed is not None:
+        stored = memory.conversation(removed["conversation"]).messages()
+        assert stored[0].text == "Ann asks question 0."
+    else:
+        assert len(state["messages"]) == 4
+
+
 def test_without_a_checkpointer_the_state_stays_whole(
     server: StrictServer, memory: refold.Memory, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -162,22 +162,25 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         thread_id = self._thread_id()
         try:
             with waiting_at_most(self._lock_wait):
-                self._follow(thread_id, messages, state)
-                return self._shorten(thread_id, messages, state)
+                name = self._follow(thread_id, messages, state)
+                return self._shorten(thread_id, messages, state, name)
         except Exception as error:  # The end comes again in the agent's messages.
             self._failures.report(thread_id, error)
             return None
 
-    def _shorten(self, thread_id: str, messages: Sequence[AnyMessage], state: Any) -> Json | None:
+    def _shorten(
+        self, thread_id: str, messages: Sequence[AnyMessage], state: Any, name: str
+    ) -> Json | None:
         if self._keep is None or len(messages) <= self._keep or self._is_passed_on():
             return None
         begins = (n for n, one in enumerate(messages) if isinstance(one, HumanMessage))
         cut = next((n for n in begins if len(messages) - n <= self._keep), None)
         removed = state.get("refold_removed")
         before = removed["messages"] if removed else 0
-        name = self._memory.followed(thread_id, before + len(messages))
+        # Another agent of the same thread may have followed its own list since.
+        is_kept = self._memory.followed(thread_id, before + len(messages)) == name
         # By its id: not every reducer of a state knows how to remove everything.
-        if not cut or name is None or any(one.id is None for one in messages[:cut]):
+        if not cut or not is_kept or any(one.id is None for one in messages[:cut]):
             return None
         return {
             "messages": [RemoveMessage(id=str(one.id)) for one in messages[:cut]],
