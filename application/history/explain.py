@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from refold.application.conversation.addresses import address_of
 from refold.application.conversation.entries import (
@@ -73,16 +74,33 @@ def explain(
     first, last, _ = slice(start, stop).indices(loaded.state.length)
     if first >= last:
         return ()
-    decisions, said = Decisions(), list[LoggedEvent]()
+    decisions, said = Decisions(), list[_Said]()
     for logged in _events_about(core, loaded, first, last):
         event = logged.event
         if not isinstance(event, MessageAppended):
             decisions.fold(logged)
         elif first <= event.position < last:
-            said.append(logged)
+            said.append(_said_in(logged, event))
     entries = entries_between(loaded.window.entries, first, last)
     judge = _Judge(loaded, decisions, {entry.position: entry for entry in entries})
-    return tuple(judge.fate(logged) for logged in said)
+    return tuple(map(judge.fate, said))
+
+
+class _Said(NamedTuple):
+    """A message without its content, which would fill the memory."""
+
+    when: When
+    erased: bool
+    position: int
+    message_id: str
+    role: str
+    tokens: int
+
+
+def _said_in(logged: LoggedEvent, event: MessageAppended) -> _Said:
+    when = When(logged.version, logged.at)
+    about = event.position, event.message_id, event.message.role, event.tokens
+    return _Said(when, logged.erased, *about)
 
 
 def _events_about(
@@ -125,28 +143,25 @@ class _Judge:
         self._entries = entries
         self._coverage = loaded.window.summary.coverage if loaded.window.summary else None
 
-    def fate(self, logged: LoggedEvent) -> MessageFate:
-        """Return the fate of the message that this event appended."""
-        event = logged.event
-        assert isinstance(event, MessageAppended)
-        entry = self._entries.get(event.position)
-        erased = logged.erased or event.position in self._decisions.erased
-        previews = tuple(self._previews.get(event.position, {}).values())
-        fate = fate_of(
-            self._loaded, event.position, previews, is_live=entry is not None, erased=erased
-        )
+    def fate(self, said: _Said) -> MessageFate:
+        """Return the fate of a message."""
+        position = said.position
+        entry = self._entries.get(position)
+        erased = said.erased or position in self._decisions.erased
+        previews = tuple(self._previews.get(position, {}).values())
+        fate = fate_of(self._loaded, position, previews, is_live=entry is not None, erased=erased)
         if fate == "erased":
-            verdict = self._judge_erased(event.position, When(logged.version, logged.at), entry)
+            verdict = self._judge_erased(position, said.when, entry)
         elif entry is None:
-            verdict = self._judge_covered(event.position, fate)
+            verdict = self._judge_covered(position, fate)
         else:
-            verdict = self._judge_shown(entry, fate, When(logged.version, logged.at))
+            verdict = self._judge_shown(entry, fate, said.when)
         summary = self._loaded.window.summary
         return MessageFate(
-            position=event.position,
-            message_id=event.message_id,
-            role=event.message.role,
-            tokens=event.tokens,
+            position=position,
+            message_id=said.message_id,
+            role=said.role,
+            tokens=said.tokens,
             shown_tokens=verdict.shown,
             fate=verdict.fate,
             why=verdict.why,
@@ -154,7 +169,7 @@ class _Judge:
             since_version=verdict.when.version,
             since=verdict.when.at,
             summary_id=summary.summary_id if summary and verdict.by_summary else None,
-            address=address_of(self._loaded.thread_id, event.position),
+            address=address_of(self._loaded.thread_id, position),
         )
 
     def _judge_erased(self, position: int, said: When, entry: Entry | None) -> _Verdict:

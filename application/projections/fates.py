@@ -1,7 +1,10 @@
 """The fate of each message, the decision behind it, and how the context shows the message."""
 
+from bisect import bisect_right
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import islice
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from refold.application.conversation.entries import Preview
@@ -117,13 +120,19 @@ class Decisions:
     prefix_changed: list[When] = field(default_factory=list[When])
     """Decisions that changed the text before later messages."""
     _in_ledger: set[str] = field(default_factory=set[str])
+    _stops: list[int] = field(default_factory=list[int])
+    """First position after each standing compaction."""
+    _parts: dict[int, GivenInPart] | None = None
+    """Messages that the summariser received in part, by position; None until they are collected."""
 
     def fold(self, logged: LoggedEvent) -> None:
         """Record what an event decided."""
         event, when = logged.event, When(logged.version, logged.at)
         match event:
             case CompactionPerformed():
-                self.standing.append(Compacted(when, event))
+                self.standing.append(Compacted(when, event.without_lists()))
+                self._stops.append(event.coverage.stop)
+                self._parts = None
                 self.prefix_changed.append(when)
             case CompactionReverted():
                 self._undo(event.summary_id, when)
@@ -155,15 +164,19 @@ class Decisions:
             self.prefix_changed.append(when)
 
     def _undo(self, summary_id: str, when: When) -> None:
-        for compaction in self.standing:
+        for index, compaction in enumerate(self.standing):
             if compaction.event.summary_id == summary_id:
-                self.standing.remove(compaction)
+                del self.standing[index], self._stops[index]
+                self._parts = None
                 self.undone.append(Reverted(when, compaction))
                 return
 
     def first_covering(self, position: int) -> Compacted | None:
         """Return the first active compaction that covered a message, or None."""
-        return next((c for c in self.standing if c.event.coverage.covers(position)), None)
+        # None before it covers the message, because each compaction reaches at least as far as the one before.
+        first = bisect_right(self._stops, position)
+        found = (c for c in islice(self.standing, first, None) if c.event.coverage.covers(position))
+        return next(found, None)
 
     def reversal_of(self, position: int) -> Reverted | None:
         """Return the newest reversal of a compaction that had covered a message, or None."""
@@ -172,10 +185,12 @@ class Decisions:
 
     def given_in_part(self, position: int) -> GivenInPart | None:
         """Return how much of a covered message the summariser received, or None if it received all of it."""
-        found = (g for c in self.standing for g in c.event.given_in_part if g.position == position)
-        return next(found, None)
+        if self._parts is None:
+            parts = [part for one in self.standing for part in one.event.given_in_part]
+            self._parts = {part.position: part for part in reversed(parts)}
+        return self._parts.get(position)
 
     def thinking_dropped(self, version: int) -> When | None:
         """Return the decision that invalidated the thinking of a message at ``version``, or None."""
-        after = [when for when in self.prefix_changed if when.version > version]
-        return after[0] if after else next(reversed(self.prefix_changed), None)
+        after = bisect_right(self.prefix_changed, version, key=attrgetter("version"))
+        return next(iter(self.prefix_changed[after : after + 1] or self.prefix_changed[-1:]), None)

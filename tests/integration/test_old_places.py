@@ -13,6 +13,7 @@ from refold.application.api.memory import Memory
 from refold.application.conversation.addresses import thread_of
 from refold.application.conversation.thread_log import ThreadLog
 from refold.application.history import fork
+from refold.domain.conversation import Coverage
 from refold.infrastructure.event_store.stored_log import StoredLog
 from refold.infrastructure.mcp.resources import Resources, UnknownResource, conversation_uri
 from tests.support.command_line import Refold
@@ -281,6 +282,25 @@ def test_conversations_are_found_by_the_beginning_of_their_ids(
     assert following.rows("c") == []
     assert counts["rows"] <= len(names) + 1
     assert len(following.rows("")) == len(names) + 2 * FEW
+
+
+def test_each_message_is_explained_without_asking_all_compactions(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation = memory.conversation("t")
+    for _ in range(24):
+        conversation.append([said(n) for n in range(EARLY)], recorded=True)
+        assert conversation.compact(all=True, keep_last=2).outcome == "performed"
+    asked, covers = Counter[int](), Coverage.covers
+
+    def counted(coverage: Coverage, position: int) -> bool:
+        asked[position] += 1
+        return covers(coverage, position)
+
+    monkeypatch.setattr(Coverage, "covers", counted)
+    fates = conversation.explain()
+    assert Counter(fate.fate for fate in fates)["summarised"] == 24 * EARLY - 2
+    assert max(asked.values()) <= 3
 
 
 def test_topics_are_read_alike_after_few_and_after_many_compactions(
