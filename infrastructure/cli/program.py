@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_STORED_NOTHING = ("simulate",)
+_STORED_NOTHING = ("simulate", "exam")
 """Commands that never store anything."""
 _ONLY_LOOK = (
     *(

@@ -446,6 +446,8 @@ def test_a_mistyped_command_is_told_with_the_one_like_it(
         ("import talk.json", "remains"),
         ("play talk.json --db a.db", "remains"),
         ("play talk.json", "Nothing was stored"),
+        ("simulate talk.json", "Nothing was stored"),
+        ("exam talk.json", "Nothing was stored"),
     ],
 )
 def test_what_ctrl_c_left_depends_on_the_command(line: str, told: str) -> None:
