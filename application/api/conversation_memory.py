@@ -188,6 +188,7 @@ class ConversationMemory(ConversationHistory):
 
         Raises:
             InvalidSetting: an option is invalid; names it.
+            InvalidMessage: a tool definition is invalid; names it.
         """
         from refold.application.compaction.on_demand import Demand, compact_on_demand
 
@@ -235,6 +236,7 @@ class ConversationMemory(ConversationHistory):
 
         Raises:
             UnknownMessage: there is no message at this position.
+            ForeignAddress: the address is that of a message of another conversation.
             InvalidMessage: there is no text to keep, or there are too many pins.
         """
         from refold.application.compaction.pinning import add_pin
@@ -355,7 +357,7 @@ class ConversationMemory(ConversationHistory):
         position. ``thread_id``: id of the new conversation; by default a generated one.
 
         Raises:
-            ThreadExists: a conversation with this id exists already.
+            ThreadExists, InvalidThreadId: a conversation with this id exists already, or it is no valid id.
             InvalidSetting: there is no such version, or the conversation had no messages at that time.
             UnknownMessage: there is no message at this position.
             ConversationGone: this conversation was erased.

@@ -207,7 +207,9 @@ def check(log: SQLiteLog, exported: Path | None) -> Checked:
     if exported is not None:
         try:
             lines = {line.fingerprint: line for line in read_exported(exported)}
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            raise LogError(f"the anchor {exported} cannot be read: {error.strerror}") from error
+        except ValueError as error:
             raise LogError(str(error)) from error
         others.append(Held(lines, f"the anchor {exported}"))
     _, damaged = log.held.anchor.lines()

@@ -172,6 +172,15 @@ def test_an_exported_anchor_tells_of_a_log_put_back_together_with_its_own(
         assert (found.thread_id, found.version, found.kind) == ("t", 3, "behind")
 
 
+def test_an_exported_anchor_that_cannot_be_read_is_named(path: Path, tmp_path: Path) -> None:
+    missing = tmp_path / "none.anchor"
+    with (
+        refold.open(path) as memory,
+        pytest.raises(refold.LogError, match="the anchor .*none.anchor cannot be read: No such"),
+    ):
+        memory.verify(anchor=missing)
+
+
 def test_what_is_accepted_is_gone_on_with(path: Path) -> None:
     put_back(path)
     with refold.open(path) as memory:
