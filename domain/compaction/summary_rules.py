@@ -232,8 +232,8 @@ def must_rebuild(
     """Return whether to rebuild the next summary instead of extending the active one.
 
     ``target_tokens`` is its target length. With ``rebuild_after`` = 5, every fifth summary is rebuilt, and
-    so is one whose text is much longer than its target. It requires leaf summaries for all covered messages, because other
-    content would be lost.
+    so is one whose text is much longer than its target. It requires leaf summaries for all covered messages,
+    because other content would be lost.
     """
     if summary is None or not summary.leaves:
         return False
