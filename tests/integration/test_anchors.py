@@ -176,7 +176,7 @@ def test_an_exported_anchor_that_cannot_be_read_is_named(path: Path, tmp_path: P
     missing = tmp_path / "none.anchor"
     with (
         refold.open(path) as memory,
-        pytest.raises(refold.LogError, match="the anchor .*none.anchor cannot be read: No such"),
+        pytest.raises(refold.LogError, match=r"the anchor .*none\.anchor cannot be read: No such"),
     ):
         memory.verify(anchor=missing)
 
