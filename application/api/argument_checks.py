@@ -21,7 +21,7 @@ A_PATH = (
     if _ENCODED == "utf-8"
     else f"a path in {_ENCODED}, in which this process encodes names of files (PYTHONUTF8=1 changes that)"
 )
-"""What a path must be, for errors."""
+"""Description of a valid path, for errors."""
 LONGEST_OWNER = 500
 """Most characters of an owner's id."""
 _Class = TypeVar("_Class", bound=type)

@@ -20,7 +20,6 @@ from refold.application.ports.read_models import (
     ListedConversation,
 )
 from refold.domain.errors import ConversationGone, UnknownMessage
-from refold.domain.value import replace
 from refold.infrastructure.files.private_files import open_private, sync_names
 
 from .access import Access
@@ -216,7 +215,7 @@ class _Writer:
         done, here = self._done, folders[listed.thread_id]
         try:
             conversation, now = self._reader.conversation(listed.thread_id)
-            row = self._files.row(self._reader, replace(listed, **dict(now)))
+            row = self._files.row(self._reader, _with_attempts(now, listed))
             self._pages(conversation, row, folders, here)
         except (NotShown, ConversationGone, UnknownMessage):
             self._done = done
@@ -296,6 +295,17 @@ class _Writer:
         with open_private(self._folder / name, "xb") as file:
             file.write(content)
         self._done = self._done._replace(bytes=self._done.bytes + len(content))
+
+
+def _with_attempts(now: ConversationRow, listed: ListedConversation) -> ListedConversation:
+    """Return a row of a conversation as it is now, with the attempts of the list."""
+    return ListedConversation(
+        **dict(now),
+        failures=listed.failures,
+        attempted_at=listed.attempted_at,
+        outcome=listed.outcome,
+        reason=listed.reason,
+    )
 
 
 def _list_address(links: Links, **changes: object) -> str | None:

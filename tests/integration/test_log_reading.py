@@ -8,8 +8,8 @@ import pytest
 
 from refold.application.errors import LogDamaged
 from refold.application.ports.conversation_log import LoggedEvent
+from refold.infrastructure.event_store.conversation_loader import Stream
 from refold.infrastructure.event_store.store import SQLiteLog
-from refold.infrastructure.event_store.stored_log import StoredLog
 from tests.support.log_files import execute, flipped, log_of, rows, say, set_state
 
 Reading = Callable[[SQLiteLog, int, int], Sequence[LoggedEvent]]
@@ -37,16 +37,16 @@ def test_what_another_appends_while_it_is_read_is_not_missing(
 ) -> None:
     with closing(SQLiteLog(path)) as log, closing(SQLiteLog(path)) as other:
         log.load("t")
-        head = StoredLog._head  # pyright: ignore[reportPrivateUsage]
+        refresh = log._refresh  # pyright: ignore[reportPrivateUsage]
         asked = list[str]()
 
-        def later(self: StoredLog, thread_id: str) -> int:
+        def later(thread_id: str) -> Stream:
             if not asked:
                 say(other, "five", "six")
             asked.append(thread_id)
-            return head(self, thread_id)
+            return refresh(thread_id)
 
-        monkeypatch.setattr(StoredLog, "_head", later)
+        monkeypatch.setattr(log, "_refresh", later)
         assert [event.version for event in read(log, 3, 9)] == [3, 4, 5, 6]
         assert len(asked) == 2
 

@@ -379,7 +379,8 @@ def test_a_call_with_half_a_character_is_answered(place: Path) -> None:
 
 @pytest.mark.slow
 def test_a_cancellation_with_a_wrong_id_does_not_end_the_server(place: Path) -> None:
-    wrong = [{"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": i}} for i in ([1], {})]
+    ids: list[object] = [[1], {}]
+    wrong = [{"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": i}} for i in ids]
     lines = "".join(json.dumps(message) + "\n" for message in (*HANDSHAKE, *wrong, CALL))
     done = subprocess.run(
         [*PROGRAM, "mcp"], cwd=place, input=lines.encode(), capture_output=True, timeout=60
