@@ -1,14 +1,16 @@
 """Sphinx settings of the documentation site: ``sphinx-build -W -b html docs OUT``, without a network."""
 
 import sys
-from importlib.metadata import version as installed
+import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 
 project = "refold"
-version = release = installed("refold")
+# The metadata of an installation in place are those of the day on which it was installed.
+settings = (Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8")
+version = release = tomllib.loads(settings)["project"]["version"]
 copyright = "The refold developers"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "api_pages", "diagrams", "repository_pages"]

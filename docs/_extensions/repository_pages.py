@@ -2,7 +2,8 @@
 
 Markdown files outside of ``docs/`` become pages of the site, as copies in ``docs/_repository``. Links have the
 form that works on the forge. They are turned to the pages of the site when Sphinx reads a page. A link to any
-other file of the repository lets readers download the file.
+other file of the repository lets readers download the file. Pictures with a dark variant become pictures of Markdown,
+because Sphinx copies the files of those alone.
 """
 
 import re
@@ -20,6 +21,9 @@ COPIES = DOCS / "_repository"
 OUTSIDE = ("*.md", "examples/*.md", "tests/*.md", "tests/faults/*.md", "benchmarks/results/*.md")
 
 _TARGET = re.compile(r"(?<=\]\()(?![a-z]+:|#)[^)\s#]+")
+_PICTURE = re.compile(
+    r'<picture>(?:(?!</picture>).)*<img alt="([^"]*)" src="([^"]*)">\s*</picture>', re.DOTALL
+)
 _FENCE = re.compile(r"^( *(?:```+|~~~+))", re.MULTILINE)
 
 
@@ -53,7 +57,8 @@ def relinked(text: str, original: Path, page: Path) -> str:
 
     parts = _FENCE.split(text)
     # A split by a group gives text and fences in turn: text, fence, code, fence, text, …
-    parts[::4] = [_TARGET.sub(target, part) for part in parts[::4]]
+    prose = (_PICTURE.sub(r"![\1](\2)", part) for part in parts[::4])
+    parts[::4] = [_TARGET.sub(target, part) for part in prose]
     return "".join(parts)
 
 

@@ -51,6 +51,17 @@ def test_every_diagram_has_its_picture() -> None:
     assert pictures == drawn, "run docs/images/draw_diagrams.py"
 
 
+def test_a_picture_with_a_dark_variant_is_shown_on_the_site() -> None:
+    module = runpy.run_path(str(ROOT / "docs" / "_extensions" / "repository_pages.py"))
+    readme = ROOT / "README.md"
+    place = ROOT / "docs" / "_repository" / "README.md"
+    turned = module["relinked"](readme.read_text("utf-8"), readme, place)
+    assert readme.read_text("utf-8").count("<picture>") == 2
+    assert "<picture>" not in turned
+    shown = re.findall(r"!\[[^]]+\]\(([^)]+)\)", turned)
+    assert shown == ["../images/timeline.svg", "../images/inspector.png"]
+
+
 @pytest.mark.parametrize(
     ("original", "link", "turned"),
     [
