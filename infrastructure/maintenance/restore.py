@@ -88,7 +88,7 @@ def restore_log(
 def _refuse(backup: Path, to: Path, *, force: bool) -> None:
     check_place(backup, create=False)
     if to.is_file() and not force:
-        raise TargetExists(to, "already exists; --force moves it away and continues")
+        raise TargetExists(to, "exists already; --force, in Python force=True, moves it away first")
     refuse(to, replace=force)
     if to.exists() and to.samefile(backup):
         raise TargetExists(to, "is the backup itself; give the path of another log")

@@ -70,7 +70,7 @@ def test_where_no_log_is(backup: Path, tmp_path: Path) -> None:
 
 def test_the_log_that_was_there_is_moved_aside_with_everything(log: Path, backup: Path) -> None:
     filled(log, "three")
-    with pytest.raises(TargetExists, match="moves it away"):
+    with pytest.raises(TargetExists, match="in Python force=True, moves it away"):
         restore_log(backup, log)
     restored = restore_log(backup, log, force=True)
     assert words_in(log) == ["one", "two"]
