@@ -1,11 +1,12 @@
 """``refold play``: replay a recorded conversation and report figures."""
 
+import io
 import json as jsonlib
 import logging
 import shlex
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Annotated, Any
@@ -19,6 +20,7 @@ from refold.application.errors import TranscriptError
 from refold.application.lab.playing import Played, Player, PlayFigures, combine
 from refold.application.maintenance.verifying import Verification
 from refold.infrastructure.files.log_place import LogPlace
+from refold.infrastructure.files.private_files import open_private
 
 from .arguments import as_request, next_command
 from .import_command import ThreadOption, refuse_another, require_one, skipped_counts
@@ -151,7 +153,7 @@ def play(
     else:
         _print_play(file, transcript, figures, troubles)
         print_verified(verified)
-        _print_next(file, figures[0].thread_id, db, requests)
+        _print_next(file, figures[0].thread_id, db, requests if run.has_written else None)
     if not verified.ok:
         raise typer.Exit(1)
 
@@ -203,7 +205,9 @@ def _output(path: Path, others: Sequence[Path]) -> IO[str]:
         )
     try:
         # JSON may contain a lone surrogate, which UTF-8 cannot encode: it is written as an escape.
-        return path.open("w", encoding="utf-8", errors="backslashreplace")
+        # An existing file keeps its content until there is a request.
+        file = open_private(path, "ab")
+        return io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise typer.BadParameter(
             f"{path} cannot be written: {error.strerror}", param_hint="--requests"
@@ -231,6 +235,7 @@ class _Run:
         self._out = out
         self._troubles = troubles
         self._quiet = quiet
+        self.has_written = False
 
     def play(self, recorded: RecordedConversation) -> PlayFigures:
         thread_id = recorded.thread_id if self._thread is None else self._thread
@@ -253,6 +258,10 @@ class _Run:
     def _write(self, index: int, context: Context) -> None:
         if self._out is not None:
             line = {"index": index, **as_request(context), "thread": context.thread_id}
+            if not self.has_written:
+                with suppress(OSError):  # It is a pipe or a device, which keeps nothing.
+                    self._out.truncate(0)
+            self.has_written = True
             self._out.write(jsonlib.dumps(line, ensure_ascii=False) + "\n")
 
 

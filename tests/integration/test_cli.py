@@ -362,6 +362,23 @@ def test_why_a_compaction_failed_and_a_request_was_not_made_is_told_once(
     assert warned.startswith("warning: summariser='anthropic' needs a key")
 
 
+def test_a_file_of_requests_is_private_and_keeps_its_content_until_there_is_a_request(
+    refold: Refold, tmp_path: Path
+) -> None:
+    talk_file(tmp_path / "talk.json", 10)
+    file = tmp_path / "r.jsonl"
+    line = "play talk.json --requests r.jsonl --db a.db"
+    assert refold(*line.split()).code == 0
+    written = file.read_bytes()
+    assert written.count(b"\n") == 20
+    assert os.name == "nt" or file.stat().st_mode & 0o777 == 0o600
+    again = refold(*line.split())  # All messages are stored: there is no request.
+    assert (again.code, file.read_bytes()) == (0, written)
+    assert "Every request is in" not in again.out
+    replaced = refold(*line.replace("a.db", "b.db").split())
+    assert (replaced.code, file.read_bytes()) == (0, written)
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 def test_a_full_disk_is_told_without_a_traceback(refold: Refold, tmp_path: Path) -> None:
     talk_file(tmp_path / "talk.json", 60)
