@@ -126,6 +126,8 @@ class Store:
                 "autocommit": True,
                 "prepare_threshold": None,
                 "application_name": _APPLICATION,
+                # Neither that of the role nor PGCLIENTENCODING: they may lack characters.
+                "client_encoding": "UTF8",
             },
         )
         self._opening = threading.Lock()

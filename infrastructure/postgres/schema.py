@@ -3,7 +3,7 @@
 from contextlib import closing
 from typing import NamedTuple
 
-from refold.application.errors import LogNotFound, NewerLog, NotARefoldLog
+from refold.application.errors import LogNotFound, LogNotWritable, NewerLog, NotARefoldLog
 from refold.domain.errors import InvalidSetting
 
 from .connections import Address, Store
@@ -143,6 +143,7 @@ def prepare_schema(store: Store, *, create: bool) -> None:
         LogNotFound: there is no log in this schema, and ``create`` is False.
         NewerLog: a newer refold upgraded the schema so that this one cannot use it.
         NotARefoldLog: other tables are in this schema.
+        LogNotWritable: the database has an encoding that cannot store every text.
     """
     found = find_version(store)
     if found is None and not create:
@@ -168,9 +169,10 @@ def _shown(address: Address) -> str:
 
 def upgrade(store: Store) -> tuple[int, ...]:
     """Apply the missing upgrades in one transaction, and return their versions."""
-    with store.transaction():
+    with store.transaction() as connection:
         store.lock("schema")
         if find_version(store) is None:
+            _refuse_encoding(store, connection.info.parameter_status("server_encoding"))
             _refuse_other_tables(store)
             store.create_schema()
             store.run(_VERSIONS)
@@ -216,6 +218,18 @@ def upgrade_schema(address: Address) -> Upgraded:
     return Upgraded(
         _shown(address), before.version if before else 0, after.version if after else 0, applied
     )
+
+
+_ENCODINGS = frozenset((None, "UTF8", "SQL_ASCII"))
+"""Encodings that store every text; None if a pooler does not say."""
+
+
+def _refuse_encoding(store: Store, encoding: str | None) -> None:
+    if encoding not in _ENCODINGS:
+        raise LogNotWritable(
+            f"{store.address.shown}: the database has the encoding {encoding}, which cannot store every text; create "
+            "one with createdb --encoding=UTF8 --template=template0"
+        )
 
 
 def _refuse_other_tables(store: Store) -> None:

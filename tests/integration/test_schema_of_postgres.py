@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import psycopg
 import pytest
 
 import refold as library
 from tests.support.command_line import Refold, talk
+from tests.support.postgres import database_of
 
 OPEN = "import sys, refold; refold.open(sys.argv[1]).conversation('t').append({'role': 'user', 'content': 'x'})"
 
@@ -108,3 +110,40 @@ def test_a_schema_may_have_any_other_name(database: str, name: str) -> None:
             conversation.append({"role": "user", "content": "The port is 5433."})
             assert conversation.recall("port")
             assert memory.verify().ok
+
+
+@pytest.fixture
+def encoded(database: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of a database with this encoding."""
+    name = f"{database_of(database)}_encoded"
+    options = f"ENCODING '{request.param}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+    change(database, f"CREATE DATABASE {name} {options}")
+    yield database.replace(database_of(database), name)
+    change(database, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def keep_every_text(place: str) -> None:
+    with library.open(place) as memory:
+        conversation = memory.conversation("漢字")
+        conversation.append({"role": "user", "content": "Grüße ☃, the port is 5433."})
+        assert conversation.recall("Grüße")[0].text.startswith("Grüße ☃")
+        assert [one.thread_id for one in memory.conversations()] == ["漢字"]
+        assert memory.verify().ok
+
+
+@pytest.mark.parametrize("encoded", ["LATIN1", "EUC_JP"], indirect=True)
+def test_a_database_that_cannot_store_every_text_is_refused(encoded: str) -> None:
+    with pytest.raises(library.LogNotWritable, match="--encoding=UTF8"):
+        library.open(encoded)
+
+
+@pytest.mark.parametrize("encoded", ["SQL_ASCII"], indirect=True)
+def test_a_database_without_an_encoding_stores_every_text(encoded: str) -> None:
+    keep_every_text(encoded)
+
+
+def test_the_encoding_of_the_client_does_not_matter(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    keep_every_text(database)
