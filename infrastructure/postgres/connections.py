@@ -3,7 +3,7 @@
 import re
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from hashlib import blake2b
@@ -33,6 +33,8 @@ PATIENCE = 5
 _BETWEEN = 1.0
 """Seconds between two attempts to connect to a server that cannot be reached."""
 _APPLICATION = "refold"
+_NO_ORDER = "refold_no_order"
+"""Name of an index of a constant. It exists only within a transaction."""
 
 
 class Address(NamedTuple):
@@ -257,37 +259,29 @@ class Store:
         while self.rows(ended, (now,)) == [(False,)] and time.monotonic() < until:
             time.sleep(0.02)
 
-    def vacuum(self, tables: Iterable[str]) -> int:
-        """Write tables again without their deleted rows, each in a transaction of its own.
+    def rewrite(self, table: str, *, has_key: bool = True) -> int:
+        """Write a table again without its deleted rows, in the order of its primary key, if it has one.
 
-        Readers of a table are awaited for five seconds. Return the number of deleted rows that stay, because a
-        transaction elsewhere can still see them.
+        Its readers are awaited for five seconds. Return the number of deleted rows that stay, because a transaction
+        elsewhere can still see them. Unlike VACUUM FULL, CLUSTER runs in a transaction, so the timeout for its lock
+        does not outlive it behind a pooler.
         """
-        patience = f"-c lock_timeout={PATIENCE}s"
-        with (
-            as_library_errors(),
-            psycopg.connect(self.address.conninfo, autocommit=True, options=patience) as connection,
-            _counting_kept_rows(connection) as kept,
-        ):
-            for table in tables:
-                name = sql.Identifier(self.address.schema, table)
-                connection.execute(sql.SQL("VACUUM (FULL, VERBOSE) {}").format(name))
-        return sum(kept)
-
-    def rewrite(self, table: str) -> int:
-        """Write a table again without its deleted rows. Return how many stay, as ``vacuum`` does.
-
-        Unlike VACUUM FULL, CLUSTER runs in a transaction, so the timeout for its lock does not outlive it behind a
-        pooler.
-        """
-        index, name = sql.Identifier(f"{table}_pkey"), sql.Identifier(self.address.schema, table)
+        schema, name = self.address.schema, sql.Identifier(self.address.schema, table)
+        index = f"{table}_pkey" if has_key else _NO_ORDER
         with (
             self.transaction() as connection,
             as_library_errors(),
             _counting_kept_rows(connection) as kept,
         ):
             connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(f"{PATIENCE}s"))
-            connection.execute(sql.SQL("CLUSTER (VERBOSE) {} USING {}").format(name, index))
+            if not has_key:
+                connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(name))
+                create = sql.SQL("CREATE INDEX {} ON {} ((0))")
+                connection.execute(create.format(sql.Identifier(index), name))
+            cluster = sql.SQL("CLUSTER (VERBOSE) {} USING {}")
+            connection.execute(cluster.format(name, sql.Identifier(index)))
+            if not has_key:
+                connection.execute(sql.SQL("DROP INDEX {}").format(sql.Identifier(schema, index)))
         return sum(kept)
 
     def stream(self, statement: str, values: Any, size: int) -> Iterator[TupleRow]:

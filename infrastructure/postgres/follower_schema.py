@@ -25,7 +25,10 @@ version = EXCLUDED.version, position = EXCLUDED.position, mark = EXCLUDED.mark, 
 read_from = EXCLUDED.read_from
 """
 _IS_OURS = "SELECT to_regclass(%s) IS NOT NULL, to_regnamespace(%s) IS NOT NULL"
-_TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
+_TABLES = """
+SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relkind = 'r'
+"""
 _POOL = 2
 
 
@@ -65,8 +68,8 @@ class ServerTables:
         """Write each table again without its deleted rows, and return whether none stays."""
         with as_log_errors(self.place):
             self._store.wait_for_older_writers()
-            names = (name for (name,) in self._store.rows(_TABLES, (self._name,)))
-            return not self._store.vacuum(names)
+            names = [name for (name,) in self._store.rows(_TABLES, (self._name,))]
+            return not sum([self._store.rewrite(name, has_key=False) for name in names])
 
     def close(self) -> None:
         """Close all connections."""

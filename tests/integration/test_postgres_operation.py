@@ -150,9 +150,23 @@ def test_behind_a_pooler_that_gives_each_transaction_another_connection(
             work_together(through)
             with refold.open(through) as memory:
                 assert memory.verify().ok
+                erase_what_is_followed(memory, through)
         finally:
             running.terminate()
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def erase_what_is_followed(memory: refold.Memory, place: str) -> None:
+    """Erase a message that tables of a follower have."""
+
+    def fold(tables: psycopg.Connection, event: refold.FollowedEvent) -> None:
+        tables.execute("CREATE TABLE IF NOT EXISTS seen (thread_id text, at bigint)")
+        tables.execute("INSERT INTO seen VALUES (%s, %s)", (event.thread_id, event.log_position))
+
+    memory.follow("followed", fold, into=place).update()
+    report = memory.conversation("shared").erase(0)
+    assert "tables of followers" in {one.place for one in report.removed}
+    assert not [one for one in report.places if "follower" in one.place]
 
 
 def _wait_for(place: str) -> None:
