@@ -99,6 +99,12 @@ class _Pool(ConnectionPool[Connection[TupleRow]]):
             self.check()
 
 
+def _use_standard_strings(connection: Connection[TupleRow]) -> None:
+    """Let backslashes be plain characters. Where they are not, psycopg doubles those in the text form of bytes."""
+    if connection.info.parameter_status("standard_conforming_strings") == "off":
+        connection.execute("SET standard_conforming_strings = on")
+
+
 def _connect_again(pool: ConnectionPool[Connection[TupleRow]]) -> None:
     """Try to connect again, as long as anything waits for a connection."""
     if pool.get_stats()["requests_waiting"]:
@@ -119,6 +125,7 @@ class Store:
             min_size=0,
             max_size=address.pool,
             timeout=WAIT,
+            configure=_use_standard_strings,
             # The pool would wait twice as long after each attempt, up to minutes after the server is back.
             reconnect_timeout=_BETWEEN,
             reconnect_failed=_connect_again,

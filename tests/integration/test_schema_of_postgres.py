@@ -147,3 +147,15 @@ def test_the_encoding_of_the_client_does_not_matter(
 ) -> None:
     monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
     keep_every_text(database)
+
+
+def test_a_server_with_escapes_in_strings_stores_every_event(database: str) -> None:
+    texts = ["Grüße ☃", "a\\b 'c'", "5433"]
+    messages = [{"role": "user", "content": text} for text in texts]
+    with library.open(f"{database}&options=-c%20standard_conforming_strings%3Doff") as memory:
+        memory.conversation("t").append(messages)
+        memory.conversation("u").append(messages[0], key="k")
+    with library.open(database) as memory:
+        assert [m.message.content for m in memory.conversation("t").messages()] == texts
+        assert [m.message.content for m in memory.conversation("u").messages()] == texts[:1]
+        assert memory.verify().ok
