@@ -31,6 +31,7 @@ from refold.infrastructure.settings.option_checks import (
     NO_SETTINGS,
     READ_APART,
     check_options,
+    checked_clock,
     checked_counter,
     checked_new_id,
 )
@@ -140,7 +141,7 @@ def _open(path: str | Path, options: Options) -> Core:
         counter=counter,
         summariser=chosen,
         fallback=embedded,
-        clock=options.get("clock") or partial(datetime.now, UTC),
+        clock=checked_clock(options.get("clock")) or partial(datetime.now, UTC),
         new_id=checked_new_id(options.get("new_id")) or partial(random_hex, ID_BYTES),
         settings=configuration.for_core(),
         notes_folder=_notes_folder(path, configuration),

@@ -1,12 +1,14 @@
 """Options of ``refold.open``, and checks of them and of what objects of the application return.
 
-Counts and ids are stored in events, which cannot be read again with a value of another type.
+Counts, ids and times are stored in events, which cannot be read again with a value of another type.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
@@ -342,6 +344,24 @@ def checked_new_id(new_id: NewId | None) -> NewId | None:
         return found
 
     return new
+
+
+def checked_clock(clock: Clock | None) -> Clock | None:
+    """Return a function that gives the times of another one in UTC, or None if none is given.
+
+    A time without a time zone is that of the machine. It raises InvalidSetting for what is no time.
+    """
+    if clock is None:
+        return None
+
+    def now() -> datetime:
+        found = cast("object", clock())
+        if isinstance(found, datetime):
+            with suppress(OverflowError):  # It is within a day of the end of the calendar.
+                return found.astimezone(UTC)
+        raise _invalid("clock", "", "a datetime of the years 1 to 9999 in UTC", found)
+
+    return now
 
 
 def _number(method: str, found: object) -> int:

@@ -1,12 +1,15 @@
 """Counts, ids and summaries that objects of the application return are checked before they are stored."""
 
+import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import refold
+from refold.application.errors import SummariserError
 from refold.application.ports.token_counter import RequestCounter, TokenCount
 from refold.domain.errors import InvalidSetting
 from refold.infrastructure.settings.option_checks import checked_counter
@@ -99,3 +102,41 @@ def test_a_summary_of_another_type_is_a_failure() -> None:
         result = talk.compact(all=True)
     assert result.outcome == "failed"
     assert "must return a SummaryDraft, not a value of type dict" in result.detail
+
+
+LATE_IN_THE_WEST = datetime.max.replace(tzinfo=timezone(timedelta(hours=-12)))
+
+
+@pytest.mark.parametrize("told", [None, 5.0, "2026-01-01T00:00:00Z", LATE_IN_THE_WEST])
+def test_a_clock_that_gives_no_time_is_refused(tmp_path: Path, told: Any) -> None:
+    times = iter([told])
+    clock: Any = lambda: next(times, datetime.now(UTC))  # noqa: E731
+    with refold.open(tmp_path / "agent.db", clock=clock) as memory:
+        talk = memory.conversation("t")
+        with pytest.raises(InvalidSetting, match="clock: it must return a datetime"):
+            talk.append(SAID)
+        assert talk.append(SAID).positions == (0,)
+
+
+def test_a_clock_without_a_time_zone_hinders_no_other_memory(tmp_path: Path) -> None:
+    outcomes: list[str] = []
+
+    class Asking:
+        name = "asking"
+
+        async def summarise(self, request: refold.SummaryRequest) -> refold.SummaryDraft:
+            result = await asyncio.to_thread(other.conversation("t").compact, force=True)
+            outcomes.append(result.outcome)
+            raise SummariserError("asking", "no model answers")
+
+    path = tmp_path / "agent.db"
+    with (
+        refold.open(path, window=8_000, clock=datetime.now, summariser=Asking()) as memory,
+        refold.open(path, window=8_000) as other,
+    ):
+        talk = memory.conversation("t")
+        for number in range(20):
+            role = "assistant" if number % 2 else "user"
+            talk.append({"role": role, "content": f"message {number} " + "word " * 50})
+        talk.compact(force=True)
+    assert set(outcomes) == {"in_flight"}
