@@ -209,8 +209,8 @@ def _is_compared(
         if db is None or _is_of_before(db, content):
             return True
         damage += _damage_of_file(db, content)
-        damage += content.damage(db)
         with _as_at_one_moment(db):
+            damage += content.damage(db)
             compared = compare_tables(db, content, log, _position(db))
     damage += compared or ()
     return compared is not None

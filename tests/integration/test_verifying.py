@@ -12,6 +12,7 @@ import refold
 from refold.infrastructure.event_store.envelope import parse_frame
 from refold.infrastructure.projection_store.projection import Content, begin
 from refold.infrastructure.projection_store.tables import Tables
+from refold.infrastructure.recall.segments import problem_of
 from tests.support.command_line import Refold
 from tests.support.log_files import execute, flipped, log_of, rows, set_state
 
@@ -256,3 +257,21 @@ def test_damage_is_found_although_something_was_erased_meanwhile(
         memory.conversation("t").row()
         monkeypatch.setattr(BEGIN, erase_once)
         assert {one.place for one in memory.verify().damage} >= {"messages"}
+
+
+def test_a_recall_index_that_grows_while_it_is_checked_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = log_of(tmp_path / "a.db", *FIVE)
+
+    def grow_first(db: Tables, segment: int, stop: int) -> str:
+        with refold.open(path) as other:
+            conversation = other.conversation("t")
+            conversation.append([{"role": "user", "content": f"word {n}"} for n in range(600)])
+            other.index()
+        return problem_of(db, segment, stop)
+
+    with refold.open(path) as memory:
+        memory.index()
+        monkeypatch.setattr("refold.infrastructure.recall.recall_index.problem_of", grow_first)
+        assert memory.verify().damage == ()
