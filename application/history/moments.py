@@ -1,12 +1,12 @@
 """Load a conversation as it was at a given version or time."""
 
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TypeAlias, cast
 
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogDamaged
-from refold.application.projections.row_changes import utc
+from refold.application.projections.row_changes import in_utc, utc
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidSetting, UnknownMessage
 
@@ -64,7 +64,7 @@ def _version(core: Core, thread_id: str, at: At) -> int:
                 setting="at",
                 value=at,
             )
-        return _version_by(core, thread_id, _to_utc(at))
+        return _version_by(core, thread_id, in_utc(at))
     # A caller without a type checker may pass anything.
     given = cast("object", at)
     if not isinstance(given, int) or isinstance(given, bool):
@@ -141,12 +141,3 @@ def _parse_time(given: str) -> datetime:
             setting="at",
             value=given,
         ) from None
-
-
-def _to_utc(moment: datetime) -> datetime:
-    try:
-        return moment.astimezone(UTC)
-    except (
-        OverflowError
-    ):  # Only within a day of the end of the calendar, which is before or after every event.
-        return moment.replace(tzinfo=UTC)

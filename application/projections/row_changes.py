@@ -102,7 +102,13 @@ def utc(moment: datetime) -> str:
 
 
 def in_utc(moment: datetime) -> datetime:
-    """Return a time in UTC. A naive time is UTC."""
+    """Return a time in UTC. A naive time is UTC.
+
+    At the ends of the calendar, a time may have no equal in UTC. It is then taken without its zone.
+    """
     if moment.tzinfo is UTC:
         return moment
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    try:
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except OverflowError:
+        return moment.replace(tzinfo=UTC)

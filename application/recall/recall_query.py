@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal, NamedTuple, TypedDict, TypeVar, cast, get_args
 
 from refold.application.conversation.owner_scope import Scope, read_scope
@@ -183,12 +183,7 @@ def moment(setting: str, given: Moment | None) -> str | None:
         written = found.isoformat()
         what = f"the time has no time zone; add one, such as {written}+00:00"
         raise InvalidSetting(f"{setting}={written}: {what}", setting=setting, value=given)
-    try:
-        return utc(found)
-    except (
-        OverflowError
-    ):  # Only within a day of the end of the calendar, which is before or after every event.
-        return utc(found.replace(tzinfo=UTC))
+    return utc(found)
 
 
 def _names(setting: str, given: Names, allowed: Sequence[str] = ()) -> frozenset[str]:

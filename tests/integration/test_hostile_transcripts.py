@@ -232,3 +232,21 @@ def test_json_says_the_same_without_a_character_that_a_terminal_obeys(
     assert CONTROLS.search(printed) is None
     assert MISLEADING.search(printed) is None
     assert json.loads(printed) == {"text": ALL}
+
+
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-12:00"])
+def test_a_time_at_an_end_of_the_calendar_breaks_no_list(tmp_path: Path, at: str) -> None:
+    said = {"role": "user", "content": "Hello there."}
+    record = {"type": "user", "uuid": "u1", "sessionId": "s1", "timestamp": at, "message": said}
+    session = tmp_path / "session.jsonl"
+    session.write_text(json.dumps(record), encoding="utf-8")
+    (conversation,) = library.read_transcript(session).conversations
+    with library.open(tmp_path / "agent.db") as memory:
+        memory.conversation("other").append({"role": "user", "content": "Hello again."})
+        memory.conversation("s1").append_recorded(conversation.messages)
+        assert {row.thread_id for row in memory.conversations()} == {"other", "s1"}
+        assert len(memory.search("hello").hits) == 2
+        (message,) = memory.conversation("s1").messages()
+        assert message.at[:13] == at[:13]
+        assert memory.conversation("s1").context(at=at).version == 1
+        assert memory.verify().ok
