@@ -155,7 +155,7 @@ def why(core: Core, thread_id: str, value: str, at: At | None) -> ValueHistory:
     """
     match = ValueMatch(read_value(value))
     now = core.log.load(thread_id).present() if at is None else None
-    then = _History(core, now or load_at(core, thread_id, at or 0), match)
+    then = _History(core, now or load_at(core, thread_id, 0 if at is None else at), match)
     if now is None and (newest := core.log.load(thread_id)).state.version > then.version:
         return then.tell(_History(core, newest, match).ways())
     return then.tell(then.ways())

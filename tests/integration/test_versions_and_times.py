@@ -298,3 +298,11 @@ def test_the_text_form_has_no_words_that_nobody_said_and_takes_a_limit(
     wrong: Any = "2"
     with pytest.raises(refold.InvalidSetting, match="limit"):
         made.as_text(wrong)
+
+
+def test_a_blank_time_is_no_version(tmp_path: Path) -> None:
+    with refold.open(tmp_path / "agent.db") as memory:
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "The port is 5433."})
+        with pytest.raises(refold.InvalidSetting, match="not a time with a time zone"):
+            conversation.why("5433", at="")
