@@ -3,6 +3,7 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from eventsourcing.persistence import StoredEvent
@@ -34,6 +35,7 @@ from .table_checks import (
     check_chains,
     check_keys,
     check_snapshots,
+    stored_payload,
 )
 
 PROBLEMS = 20
@@ -167,9 +169,13 @@ class _LogCheck:
         for problem_of_file in self._rows.problems:
             yield Damage(LOG, "", 0, "unreadable", problem_of_file)
         for stream in self.streams.values():
-            yield from stream.finish()
+            yield from stream.finish(partial(self._payload, stream.thread_id))
         for held in self._held:
             yield from self._check_held(held)
+
+    def _payload(self, thread_id: str, version: int) -> bytes | None:
+        rows = [StoredEvent(*row) for row in _row(self._connection, thread_id, version)]  # type: ignore[arg-type]
+        return stored_payload(self._mapper, rows[0]) if rows else None
 
     def _stream(self, thread_id: str) -> tuple[StreamCheck, bytes]:
         """Return the check of a stream and its fingerprint, if a source outside the log is compared."""

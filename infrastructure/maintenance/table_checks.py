@@ -2,7 +2,8 @@
 
 import dataclasses
 import sqlite3
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
+from hashlib import sha256
 
 from eventsourcing.persistence import StoredEvent
 
@@ -22,6 +23,7 @@ from refold.infrastructure.event_store.envelope import (
     GENESIS,
     EnvelopeError,
     EventMapper,
+    Place,
     RecordedEvent,
 )
 from refold.infrastructure.event_store.message_keys import MessageKeys, has_chain, has_chains
@@ -110,8 +112,11 @@ class StreamCheck:
         if recorded is not None:
             self._take_event(recorded)
 
-    def finish(self) -> Iterator[Damage]:
-        """Report damage that is known only at the end of the stream."""
+    def finish(self, read: Callable[[int], bytes | None]) -> Iterator[Damage]:
+        """Report damage that is known only at the end of the stream.
+
+        ``read`` returns the payload of the event with this version, or None if it is not known.
+        """
         yield from self._settle(None)
         beyond = [v for v in self.unread if self.version < v <= self.version + BELIEVED]
         if beyond:
@@ -120,7 +125,7 @@ class StreamCheck:
         for first, last in self._missing():
             detail = "the event is" if first == last else f"events {first} to {last} are"
             yield self._damage(first, "gap", f"{detail} missing")
-        yield from self._check_erasures()
+        yield from self._check_erasures(read)
 
     def has(self, version: int) -> bool:
         """Return whether an event with this version exists in any state."""
@@ -178,7 +183,7 @@ class StreamCheck:
             case _:
                 pass
 
-    def _check_erasures(self) -> Iterator[Damage]:
+    def _check_erasures(self, read: Callable[[int], bytes | None]) -> Iterator[Damage]:
         for version, remains in self._notes.erased.items():
             if version > self.gone and self._notes.rewritten.get(version) != remains:
                 detail = "its content was removed without an erasure"
@@ -187,12 +192,26 @@ class StreamCheck:
         for version in sorted(
             expected - self._notes.erased.keys() - self.unread - self._notes.kept
         ):
-            if self.has(version):
+            if self.has(version) and not self._is_reduced(version, read(version)):
                 detail = "it was erased, but its content is present"
                 yield self._damage(version, "restored", detail)
 
+    def _is_reduced(self, version: int, payload: bytes | None) -> bool:
+        """Return whether an event has only what an erasure left of it. Earlier versions copied it without a mark."""
+        left = self._notes.rewritten.get(version)
+        return payload is not None and left == sha256(payload).hexdigest()
+
     def _damage(self, version: int, kind: str, detail: str) -> Damage:
         return Damage(LOG, self.thread_id, version, kind, detail)
+
+
+def stored_payload(mapper: EventMapper, row: StoredEvent) -> bytes | None:
+    """Return the payload of a row, or None if it is damaged."""
+    place = Place(str(row.originator_id), row.originator_version, row.topic)
+    try:
+        return mapper.open(place, row.state)[0].payload
+    except (EnvelopeError, CodecError):
+        return None
 
 
 KEYS = "keys"

@@ -1,6 +1,7 @@
 """Check a log on a server: events, chain, keys, positions and snapshots, in one pass over the rows."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -19,6 +20,7 @@ from refold.infrastructure.maintenance.table_checks import (
     SNAPSHOTS,
     StreamCheck,
     snapshot_problem,
+    stored_payload,
 )
 
 from .connections import Store, from_text, to_text
@@ -32,8 +34,9 @@ SIZE = 500
 _ROWS = """
 SELECT e.originator_id, e.originator_version, e.topic, e.state, k.key FROM {stored_events} e
 LEFT JOIN {payload_keys} k ON k.originator_id = e.originator_id AND k.originator_version = e.originator_version
-ORDER BY e.originator_id, e.originator_version
 """
+_ORDER = "ORDER BY e.originator_id, e.originator_version"
+_ONE = "WHERE e.originator_id = %s AND e.originator_version = %s"
 
 
 def check_log(recorder: PostgresRecorder, mapper: EventMapper) -> Checked:
@@ -56,7 +59,7 @@ class _Check:
         # A read of one moment: what others append meanwhile is not in it.
         with self._store.transaction() as connection:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            rows = self._store.stream(_ROWS, None, SIZE)
+            rows = self._store.stream(_ROWS + _ORDER, None, SIZE)
             for stream, of_stream in groupby(rows, lambda row: from_text(row[0])):
                 self.conversations += 1
                 yield from self._check_stream(stream, of_stream)
@@ -82,11 +85,17 @@ class _Check:
                     wrong = snapshot_problem(self._mapper, snapshot, state, recorded.link)
                     if wrong is not None:
                         yield Damage(SNAPSHOTS, stream, version, "snapshot", wrong)
-        yield from check.finish()
+        yield from check.finish(partial(self._payload, stream))
         if is_whole:
             for version in snapshots:
                 yield Damage(SNAPSHOTS, stream, version, "snapshot", "it has no event")
         yield from self._check_keys(stream, check)
+
+    def _payload(self, stream: str, version: int) -> bytes | None:
+        for _, _, name, sealed, key in self._store.rows(_ROWS + _ONE, (to_text(stream), version)):
+            state = open_state(stream, version, sealed, key)
+            return stored_payload(self._mapper, StoredEvent(stream, version, name, state))
+        return None
 
     def _snapshots_of(self, stream: str) -> dict[int, StoredEvent]:
         rows = self._snapshots.select_events(stream)

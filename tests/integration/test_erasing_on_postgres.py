@@ -8,7 +8,9 @@ import psycopg
 import pytest
 
 import refold
+from refold.infrastructure.postgres import stream_rows
 from refold.infrastructure.postgres.connections import Address, Store
+from tests.integration.test_owner_memories import quoting
 from tests.support.postgres import Server, database_of, private_server
 
 SECRET = "Zanzibar-4471-platypus"
@@ -136,3 +138,15 @@ def test_a_role_that_may_not_see_the_write_ahead_log_is_told_so(server: Server, 
         assert ahead.state == "pending"
         assert "pg_monitor" in ahead.detail
         assert not report.complete
+
+
+def test_a_copy_that_an_earlier_version_made_has_no_damage(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with refold.open(place, window=8_000, memories=5) as memory:
+        quoting(memory)
+        memory.conversation("monday").erase(0)
+        # What was erased in another conversation was copied without its mark.
+        monkeypatch.setattr(stream_rows, "REWRITING", ("message_erased",))
+        memory.conversation("tuesday").fork(thread_id="later")
+        assert memory.verify().ok

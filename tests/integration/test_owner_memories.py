@@ -11,6 +11,7 @@ from refold.application.rendering.request_blocks import (
     MEMORIES_HEADING,
     OWNER_MEMORIES_GUIDANCE,
 )
+from refold.infrastructure.event_store import stream_copies
 from tests.support.owner_talk import ASKED, FILLER, LIKING, Open, assistant, opener, user
 
 
@@ -223,6 +224,24 @@ def test_a_copy_of_what_lost_its_quotations_has_no_damage(agent: Open, tmp_path:
         assert_is_nowhere(memory, tmp_path)
         copy.fork(at=before.version, thread_id="older")
         assert_is_nowhere(memory, tmp_path)
+
+
+def test_a_copy_that_an_earlier_version_made_has_no_damage(
+    agent: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with agent() as memory:
+        quoting(memory)
+        memory.conversation("monday").erase(0)
+        with monkeypatch.context() as patch:
+            # What was erased in another conversation was copied without its mark.
+            patch.setattr(stream_copies, "REWRITING", ("message_erased", "message_erased"))
+            memory.conversation("tuesday").fork(thread_id="later")
+        assert_is_nowhere(memory, tmp_path)
+        backup = memory.backup(tmp_path / "backup.db")
+        assert memory.salvage(tmp_path / "salvaged.db").events == backup.events
+    for name in ("backup.db", "salvaged.db"):
+        with refold.open(tmp_path / name) as memory:
+            assert memory.verify().ok
 
 
 def test_erasing_the_whole_conversation_takes_the_quotations_along(
