@@ -44,9 +44,11 @@ def refuse_own(to: Path, log: Path) -> None:
 
     Raises:
         TargetExists: the log uses this path.
+        LogNotWritable: the folder of the path cannot be read.
     """
     own = files_of(log)
-    linked = to.exists() and log.exists() and to.samefile(log)
+    with translate_errors(to):
+        linked = to.exists() and log.exists() and to.samefile(log)
     if linked or os.path.realpath(to) in own or is_damaged_copy(Path(os.path.realpath(to)), log):
         raise TargetExists(to, "is a file of the log itself; give another path")
 
@@ -148,7 +150,7 @@ def back_up(
         size, marks = _copy_checked(source, mapper, made, path)
         settle(real)
         anchor_path(real).unlink(missing_ok=True)
-    _keep_anchor(anchor_path(real), marks)
+    keep_anchor(anchor_path(real), marks)
     return copy_with(size, path=to)
 
 
@@ -174,7 +176,7 @@ def _copy_checked(
         raise
 
 
-def _keep_anchor(path: Path, marks: Sequence[Mark]) -> None:
+def keep_anchor(path: Path, marks: Sequence[Mark]) -> None:
     """Write an anchor next to the copy, so that a later loss of its end is detected."""
     try:
         Anchor(path).renew(marks)

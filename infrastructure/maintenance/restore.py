@@ -86,11 +86,14 @@ def restore_log(
 
 
 def _refuse(backup: Path, to: Path, *, force: bool) -> None:
-    check_place(backup, create=False)
-    if to.is_file() and not force:
+    with translate_errors(backup):
+        check_place(backup, create=False)
+    with translate_errors(to):
+        exists = to.is_file()
+        refuse(to, replace=True)
+    if exists and not force:
         raise TargetExists(to, "exists already; --force, in Python force=True, moves it away first")
-    refuse(to, replace=force)
-    if to.exists() and to.samefile(backup):
+    if exists and to.samefile(backup):
         raise TargetExists(to, "is the backup itself; give the path of another log")
     refuse_own(to, backup)
 
@@ -209,6 +212,7 @@ def salvage_file(path: Path, to: Path) -> Salvaged:
         LogDamaged: SQLite cannot read the file.
         LogNotWritable: a permission is missing.
         TargetExists: a file exists at ``to``.
+        LogError: the new log cannot be written; no file was created.
     """
     refuse_own(to, path)
     path = Path(os.path.realpath(path))
@@ -219,6 +223,8 @@ def salvage_file(path: Path, to: Path) -> Salvaged:
         if nothing and not is_to_be_mended(path):
             raise LogNotFound(f"there is nothing in {path} that could be copied; give another path")
         return mending.salvage_file(path, to, *known_outside(path), key=_key())
+    except OSError as error:
+        raise as_log_error(to, error) from error
     except DAMAGE as error:
         if not may_be_damage(error):
             raise as_log_error(path, error) from error

@@ -37,8 +37,10 @@ from refold.infrastructure.event_store.recorder import Head, LogRecorder
 from refold.infrastructure.event_store.shelf import SQLiteShelf
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.files.private_files import new_file
+from refold.infrastructure.sqlite.sqlite_failures import translate_errors
 from refold.infrastructure.write_ahead.examination import RowsOf
 
+from .backup import keep_anchor
 from .check import Held, check_connection
 from .row_proof import RawRow, RowReader
 
@@ -109,6 +111,7 @@ def salvage(
     Raises:
         TargetExists: a file exists at ``to``.
         NewerLog: only a newer refold can read an event.
+        LogError: the new log cannot be written; no file was created.
     """
     refuse_target(to)
     damage = check_connection(source, mapper, *held, rows=rows).damage
@@ -126,11 +129,11 @@ def salvage(
                 copied += kept
                 batch.append(row)
                 if len(batch) >= WRITTEN_AT_ONCE:
-                    _write(recorder, batch)
+                    _write(recorder, batch, to)
                     batch = []
-            _write(recorder, batch)
+            _write(recorder, batch, to)
             marks = list(HeldLog(made, Anchor(None), recorder).marks())
-    Anchor(anchor_path(Path(os.path.realpath(to)))).renew(marks)
+    keep_anchor(anchor_path(Path(os.path.realpath(to))), marks)
     lost = tuple(
         _lost_event(found, streams.get(found.thread_id)) for found in damage if _is_loss(found)
     )
@@ -282,11 +285,12 @@ def _next_time(kept: Mapping[int, RawRow], mapper: EventMapper) -> str:
     return mapper.open(Place(row.stream, row.version, row.name), row.state)[0].at
 
 
-def _write(recorder: LogRecorder, batch: list[tuple[StoredEvent, str | None]]) -> None:
+def _write(recorder: LogRecorder, batch: list[tuple[StoredEvent, str | None]], to: Path) -> None:
     rows = [row for row, _ in batch]
     keys = [(str(r.originator_id), k, r.originator_version) for r, k in batch if k is not None]
     if rows:
-        recorder.insert_events(rows, keys=keys)
+        with translate_errors(to):
+            recorder.insert_events(rows, keys=keys)
 
 
 def _is_loss(damage: Damage) -> bool:

@@ -252,3 +252,31 @@ def test_what_lies_in_the_place_of_a_file_is_named(tmp_path: Path, suffix: str) 
         use()
     place.rmdir()
     use()
+
+
+@pytest.mark.parametrize("mode", [0o555, 0o700], ids=["not writable", "not readable"])
+def test_a_folder_that_cannot_be_used_is_a_typed_error(
+    folder: Path, outside: Path, mode: int
+) -> None:
+    path = folder / "agent.db"
+    closed(path)
+    readable_by_all(folder)
+    target = outside / "locked" / "new.db"
+    target.parent.mkdir()
+    target.parent.chmod(mode)
+    with as_other_user(), refold.open(path) as memory:
+        for copy in (
+            lambda: memory.backup(target),
+            lambda: memory.salvage(target),
+            lambda: salvage_file(path, target),
+            lambda: refold.restore(path, target),
+            lambda: refold.open(target),
+        ):
+            with pytest.raises(LogNotWritable, match=re.escape(str(target.parent))):
+                copy()
+        if mode == 0o700:
+            with pytest.raises(LogNotWritable, match=re.escape(str(target))):
+                refold.restore(target, outside / "restored.db")
+            with pytest.raises(LogNotWritable, match=re.escape(str(target))):
+                salvage_file(target, outside / "salvaged.db")
+    assert not list(target.parent.iterdir())

@@ -2,6 +2,8 @@
 
 import random
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,7 +12,12 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.errors import LogDamaged, LogNotFound, NotARefoldLog, TargetExists
+from refold.application.errors import (
+    LogDamaged,
+    LogNotFound,
+    NotARefoldLog,
+    TargetExists,
+)
 from refold.application.maintenance.maintenance_results import Salvaged
 from refold.domain.errors import UnknownMessage
 from refold.infrastructure.event_store.store import SQLiteLog
@@ -287,3 +294,32 @@ def test_a_folder_is_no_log_and_nothing_is_written(tmp_path: Path) -> None:
     with pytest.raises(NotARefoldLog, match="is a folder"):
         salvage_file(tmp_path / "folder", tmp_path / "new.db")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+SALVAGE_ON_A_FULL_DISK = """
+import resource, sys
+from pathlib import Path
+import refold
+from refold.infrastructure.maintenance.restore import salvage_file
+log, new = map(Path, sys.argv[1:])
+with refold.open(log) as memory:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+    for salvage in (memory.salvage, lambda to: salvage_file(log, to)):
+        try:
+            salvage(new)
+        except refold.LogError as error:
+            print(error)
+"""
+
+
+def test_a_disk_that_is_full_gives_no_half_log(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    with refold.open(path) as memory:
+        for n in range(100):
+            memory.conversation("t").append({"role": "user", "content": f"{n} " * 2_000})
+    before = sorted(file.name for file in tmp_path.iterdir())
+    new = tmp_path / "new.db"
+    command = [sys.executable, "-c", SALVAGE_ON_A_FULL_DISK, str(path), str(new)]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert [line.partition(" failed:")[0] for line in said.splitlines()] == [f"the log {new}"] * 2
+    assert sorted(file.name for file in tmp_path.iterdir()) == before
