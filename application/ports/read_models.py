@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from refold.application.runtime.plain_lines import ShortRepr
 from refold.domain.value import Value
@@ -271,6 +271,13 @@ class RequestSizesRow(Value, frozen=True):
     """Decisions that change the size of requests, as JSON objects, each with a comma after it."""
 
 
+class Beginning(NamedTuple):
+    """Place in the list of conversations by their beginning."""
+
+    at: str
+    thread_id: str
+
+
 class ReadModels(Protocol):
     """Queries on the read models; each first catches up with the log.
 
@@ -293,6 +300,16 @@ class ReadModels(Protocol):
     ) -> ConversationsPage:
         """Return ``count`` conversations from index ``start`` of a sorted list on, without erased ones.
 
+        ``owner``: list only the conversations of this owner.
+        """
+        ...
+
+    def conversations_before(
+        self, before: Beginning | None, count: int, owner: str | None
+    ) -> Sequence[ConversationRow]:
+        """Return the next ``count`` conversations that were not erased, the latest beginning first.
+
+        ``before``: the last one of the part before. Nothing moves in this list while agents work.
         ``owner``: list only the conversations of this owner.
         """
         ...

@@ -7,6 +7,7 @@ from refold.application.conversation.addresses import SEPARATOR, thread_of
 from refold.application.conversation.thread_log import ThreadLog
 from refold.application.ports.conversation_log import Damage
 from refold.application.ports.read_models import (
+    Beginning,
     CompactionRow,
     ConversationOrder,
     ConversationRow,
@@ -54,6 +55,15 @@ class ThreadViews:
         """Return a part of a sorted list of conversations."""
         page = self._views.conversations_page(start, count, owner, order)
         return replace(page, rows=tuple(map(_address_by_thread, page.rows)))
+
+    def conversations_before(
+        self, before: Beginning | None, count: int, owner: str | None
+    ) -> Sequence[ConversationRow]:
+        """Return the next conversations, the latest beginning first."""
+        if before is not None:
+            before = before._replace(thread_id=self._log.stream_of(before.thread_id))
+        rows = self._views.conversations_before(before, count, owner)
+        return list(map(_address_by_thread, rows))
 
     def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
         """Return the conversations of one owner."""

@@ -12,7 +12,7 @@ from refold.application.conversation.addresses import SCHEME as MESSAGE
 from refold.application.conversation.addresses import parse_address
 from refold.application.errors import InvalidAddress
 from refold.application.history.expand import active_summary
-from refold.application.ports.read_models import ConversationRow, SummaryRow
+from refold.application.ports.read_models import Beginning, ConversationRow, SummaryRow
 from refold.application.runtime.core import Core
 from refold.domain.errors import ConversationGone, InvalidThreadId, RefoldError, UnknownMessage
 from refold.domain.lazy_pattern import lazy_pattern
@@ -100,10 +100,19 @@ class Resources:
         """Return the visible conversations, latest activity first."""
         return self.reach.conversations()
 
-    def page(self, start: int, count: int) -> tuple[list[Described], int]:
-        """Return the resources of a part of these conversations in order, and how many conversations there are."""
-        rows, length = self.reach.conversations_page(start, count)
-        return self.listed(rows), length
+    def page(
+        self, before: Beginning | None, count: int
+    ) -> tuple[list[Described], Beginning | None]:
+        """Return the resources of the next conversations, the latest beginning first.
+
+        The place is that of the last one, or None if no conversation follows.
+        """
+        rows = self.reach.conversations_before(before, count + 1)
+        listed = self.listed(rows[:count])
+        if len(rows) <= count:
+            return listed, None
+        last = rows[count - 1]
+        return listed, Beginning(last.created_at, last.thread_id)
 
     def ids(self, prefix: str, count: int) -> tuple[list[str], int]:
         """Return the first ids of these conversations that begin with a text, and how many begin with it."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any, ParamSpec, TypeVar
+from urllib.parse import quote, unquote
 
 import anyio.to_thread
 import mcp_types as types
@@ -26,8 +27,10 @@ from refold.application.agent_tools.tool_scope import EditMode, Tool
 from refold.application.agent_tools.toolbox import Toolbox
 from refold.application.api.memory import Memory
 from refold.application.conversation.owner_scope import Scope
+from refold.application.ports.read_models import Beginning
 from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.errors import RefoldError
+from refold.domain.lazy_pattern import lazy_pattern
 
 from .resources import TEMPLATES, Resources, UnknownResource
 
@@ -43,6 +46,7 @@ RESOURCE_NOT_FOUND = -32002
 for invalid parameters instead.
 """
 MOST_COMPLETIONS = 100
+_TIME = lazy_pattern(r"[0-9][0-9TZ:.+-]{0,40}")
 _TITLES = {
     RECALL_MEMORY: "Recall memory",
     QUERY_HISTORY: "Query history",
@@ -127,8 +131,8 @@ class _Answers:
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         del context
-        start = _start(params.cursor if params else None)
-        listed, count = await _run_in_thread(self._resources.page, start, PAGE)
+        before = _place(params.cursor if params else None)
+        listed, last = await _run_in_thread(self._resources.page, before, PAGE)
         return types.ListResourcesResult(
             resources=[
                 types.Resource(
@@ -139,7 +143,7 @@ class _Answers:
                 )
                 for r in listed
             ],
-            next_cursor=str(start + PAGE) if start + PAGE < count else None,
+            next_cursor=None if last is None else f"{last.at} {quote(last.thread_id, safe='')}",
         )
 
     async def list_templates(
@@ -204,12 +208,14 @@ def _describe_tool(tool: Tool) -> types.Tool:
     )
 
 
-def _start(cursor: str | None) -> int:
+def _place(cursor: str | None) -> Beginning | None:
+    """Return the place in the list after which a page begins."""
     if cursor is None:
-        return 0
-    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 10):
+        return None
+    at, _, thread_id = cursor.partition(" ")
+    if not (thread_id and _TIME.fullmatch(at)):
         raise MCPError(types.INVALID_PARAMS, "unknown cursor: list again without one")
-    return int(cursor)
+    return Beginning(at, unquote(thread_id))
 
 
 async def _run_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

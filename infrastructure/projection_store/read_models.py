@@ -9,6 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
 from refold.application.ports.read_models import (
+    Beginning,
     CompactionRow,
     ConversationOrder,
     ConversationRow,
@@ -217,6 +218,14 @@ class FollowedViews(Generic[AnyFollowed]):
         """Return a part of a sorted list of conversations."""
         return self.followed.answer(
             lambda db: answers.conversations_page(db, start, count, owner, order)
+        )
+
+    def conversations_before(
+        self, before: Beginning | None, count: int, owner: str | None
+    ) -> Sequence[ConversationRow]:
+        """Return the next conversations, the latest beginning first."""
+        return self.followed.answer(
+            lambda db: answers.conversations_before(db, before, count, owner)
         )
 
     def conversations_of(self, owner: str) -> Sequence[ConversationRow]:

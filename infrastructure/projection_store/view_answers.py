@@ -5,6 +5,7 @@ from operator import itemgetter
 from typing import Any
 
 from refold.application.ports.read_models import (
+    Beginning,
     CompactionRow,
     ConversationOrder,
     ConversationRow,
@@ -111,6 +112,23 @@ def conversations_page(
         ),
         count=length,
     )
+
+
+def conversations_before(
+    db: Tables, before: Beginning | None, count: int, owner: str | None
+) -> Sequence[ConversationRow]:
+    """Return the next conversations, the latest beginning first."""
+    _expect_count(db, CONVERSATIONS)
+    where, values = "erased = 0", list[str | bytes]()
+    if owner is not None:
+        where += " AND owner = ?"
+        values.append(storable(owner))
+    if before is not None:
+        where += " AND (created_at < ? OR (created_at = ? AND thread_id > ?))"
+        values += [before.at, before.at, storable(before.thread_id)]
+    condition = f"{where} ORDER BY created_at DESC, thread_id LIMIT ?"
+    rows = _rows(db, CONVERSATIONS, condition, *values, count)
+    return list(map(_conversation_row, _fields(CONVERSATIONS, rows)))
 
 
 def _attempts(db: Tables, threads: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:

@@ -22,6 +22,7 @@ import refold as library
 from refold.application.agent_tools.tool_scope import EditMode
 from refold.application.api.memory import Memory
 from refold.infrastructure.loopback import is_loopback
+from refold.infrastructure.mcp import server
 from refold.infrastructure.mcp.resources import TEMPLATES, conversation_uri
 from refold.infrastructure.mcp.server import memory_server
 from refold.infrastructure.mcp.transport import CANCELLED
@@ -284,6 +285,40 @@ def test_a_long_list_of_conversations_comes_in_pages() -> None:
                 await client.list_resources(cursor="x")
 
         ask(memory_server(memory), question)
+
+
+@pytest.mark.parametrize("owner", [None, "ann", "guest"])
+def test_the_pages_of_a_list_that_changes_have_no_gap_and_nothing_twice(
+    monkeypatch: pytest.MonkeyPatch, owner: str | None
+) -> None:
+    monkeypatch.setattr(server, "PAGE", 10)
+    with library.open(":memory:") as memory:
+        for n in range(25):
+            conversation = memory.conversation(f"c {n}", owner="ann" if owner else None)
+            conversation.append({"role": "user", "content": "hello"})
+        thread = None
+        if owner == "guest":  # Their own conversation is listed with those of its owner.
+            owner, thread = None, "c 0"
+
+        async def question(client: Client) -> None:
+            uris = list[str]()
+            cursor: str | None = None
+            for n in range(3):
+                page = await client.list_resources(cursor=cursor)
+                uris += [resource.uri for resource in page.resources]
+                cursor = page.next_cursor
+                for moved in (3, 9, 12, 16, 20, 24):
+                    more = {"role": "assistant", "content": "and more"}
+                    memory.conversation(f"c {moved}").append(more)
+                memory.conversation(f"new {n}").append({"role": "user", "content": "hello"})
+                memory.erase_conversation(f"c {5 + n}")
+            assert cursor is None
+            assert len(uris) == len(set(uris))
+            lasting = {*range(25)} - {5, 6, 7}
+            assert {conversation_uri(f"c {n}") for n in lasting} <= set(uris)
+
+        scope: Any = "owner" if thread else None
+        ask(memory_server(memory, thread, owner=owner, scope=scope), question)
 
 
 def test_damage_is_an_error_and_the_server_goes_on(place: Path) -> None:

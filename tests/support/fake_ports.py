@@ -32,6 +32,7 @@ from refold.application.ports.log_keeper import Checked
 from refold.application.ports.observer import Observer
 from refold.application.ports.processes import UNNAMED_OWNER, Owner
 from refold.application.ports.read_models import (
+    Beginning,
     CompactionRow,
     ConversationOrder,
     ConversationRow,
@@ -266,6 +267,12 @@ class MessageViews:
     ) -> ConversationsPage:
         del start, count, owner, order
         return ConversationsPage(rows=(), count=0)
+
+    def conversations_before(
+        self, before: Beginning | None, count: int, owner: str | None
+    ) -> Sequence[ConversationRow]:
+        del before, count, owner
+        return ()
 
     def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
         del owner
