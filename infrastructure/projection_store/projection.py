@@ -124,7 +124,7 @@ class Content(Protocol):
         ...
 
     def damage(self, db: Tables) -> Iterator[Damage]:
-        """Yield damage outside the compared rows. ``db`` has no transaction and is not changed."""
+        """Yield damage outside the compared rows. ``db`` is not changed."""
         ...
 
 

@@ -15,6 +15,7 @@ from refold.infrastructure.sqlite.sqlite_failures import is_forbidden
 from .checkpoint import (
     POSITION_COLUMNS,
     POSITIONS,
+    FoldOutdated,
     Left,
     has_earlier_fold,
     is_outdated,
@@ -182,7 +183,8 @@ def check_file(file: DatabaseFile, content: Content, log: ConversationLog) -> It
     """Yield all differences between the file and a replay. A missing file has none.
 
     Both sides are compared at the checkpoint of the file; later events are not damage. A file of an
-    earlier version is not damaged either, because the next query folds it again.
+    earlier version is not damaged either, because the next query folds it again. If content is erased
+    during the comparison, it is repeated.
     """
 
     def found() -> Iterator[Damage]:
@@ -259,13 +261,20 @@ def compare_tables(
 
     Return None if another process has erased content since that position; the next query removes it.
     """
-    if number is not None and is_outdated(db, log.scan(number)):
+
+    def has_erased() -> bool:
+        return number is not None and is_outdated(db, log.scan(number))
+
+    if has_erased():
         return None
-    found = tuple(_compare(db, content, log, number))
+    try:
+        found = tuple(_compare(db, content, log, number))
+    except FoldOutdated:
+        if has_erased():
+            return None
+        raise
     # The log may have been read after an erasure, and the tables before it.
-    if found and number is not None and is_outdated(db, log.scan(number)):
-        return None
-    return found
+    return None if found and has_erased() else found
 
 
 def _compare(

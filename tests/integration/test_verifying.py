@@ -2,16 +2,20 @@
 
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
 import refold
 from refold.infrastructure.event_store.envelope import parse_frame
+from refold.infrastructure.projection_store import projection_check
 from refold.infrastructure.projection_store.projection import Content, begin
 from refold.infrastructure.projection_store.tables import Tables
+from refold.infrastructure.recall import segments
 from refold.infrastructure.recall.segments import problem_of
 from tests.support.command_line import Refold
 from tests.support.log_files import execute, flipped, log_of, rows, set_state
@@ -274,4 +278,44 @@ def test_a_recall_index_that_grows_while_it_is_checked_is_no_damage(
     with refold.open(path) as memory:
         memory.index()
         monkeypatch.setattr("refold.infrastructure.recall.recall_index.problem_of", grow_first)
+        assert memory.verify().damage == ()
+
+
+def erasing_after(
+    function: Callable[..., Any], conversation: refold.ConversationMemory, positions: Iterator[int]
+) -> Callable[..., Any]:
+    """The function, but each call also erases one of the messages, as another process would."""
+
+    def wrapped(*given: object) -> object:
+        found = function(*given)
+        found = [*found] if isinstance(found, Iterator) else found
+        for position in positions:
+            conversation.erase(position)
+            break
+        return found
+
+    return wrapped
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "times"),
+    [
+        (projection_check, "begin", 1),
+        (projection_check, "begin", 2),
+        (segments, "passages_between", 1),
+    ],
+)
+def test_an_erasure_by_another_process_during_a_verification_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, times: int
+) -> None:
+    path = log_of(tmp_path / "a.db", *FIVE, *("more words",) * 200)
+    with refold.open(path) as memory, refold.open(path) as other:
+        assert memory.search("three").hits
+        erasing = erasing_after(getattr(module, name), other.conversation("t"), iter(range(times)))
+        monkeypatch.setattr(module, name, erasing)
+        assert memory.verify().damage == ()
+        monkeypatch.undo()
+        assert {one.position for one in memory.conversation("t").messages() if one.erased} == {
+            *range(times)
+        }
         assert memory.verify().damage == ()
