@@ -119,7 +119,7 @@ def conversations_before(
 ) -> Sequence[ConversationRow]:
     """Return the next conversations, the latest beginning first."""
     _expect_count(db, CONVERSATIONS)
-    where, values = "erased = 0", list[str | bytes]()
+    where, values = "erased = 0", list[Cell]()
     if owner is not None:
         where += " AND owner = ?"
         values.append(storable(owner))
