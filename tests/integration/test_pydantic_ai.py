@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from tests.support.strict_server import StrictServer
 pydantic_ai = pytest.importorskip("pydantic_ai")
 
 import anthropic  # noqa: E402
+from pydantic import BaseModel  # noqa: E402
 from pydantic_ai.messages import (  # noqa: E402
     AudioUrl,
     BinaryContent,
@@ -50,6 +52,12 @@ THINKING: dict[str, Any] = {
     "claude-opus-5-5": {"type": "adaptive"},
 }
 WINDOW = 12_000
+
+
+class Port(BaseModel):
+    """What an agent answers."""
+
+    port: int
 
 
 @pytest.fixture
@@ -133,19 +141,23 @@ HISTORY: list[Any] = [
 
 def test_every_part_is_told_in_the_form_of_the_messages_api() -> None:
     given = GivenMessages(HISTORY)
-    system, asked, answer, results = given.messages
+    system, asked, answer, results, last = given.messages
     assert system == {"role": "system", "content": "Be brief."}
     assert [block["type"] for block in asked["content"]] == ["text", "image", "image"]
     assert [block["type"] for block in answer["content"]] == [
         "thinking", "thinking", "text", "tool_use", "tool_use"]  # fmt: skip
     assert answer["content"][3]["input"] == {"command": "ls"}
-    assert [b.get("is_error") for b in results["content"]] == [None, True, None]
+    assert [b.get("is_error") for b in results["content"]] == [None, True]
     assert results["content"][0]["content"] == '{"files":["a"]}'
-    originals = [given.original(index) for index in range(4)]
+    assert last["content"] == [{"type": "text", "text": "Answer in words."}]
+    originals = [given.original(index) for index in range(5)]
     assert originals[0] is None
     data = [original["data"] for original in originals if original]
+    *before, request = HISTORY
+    parts = [*request.parts]
+    given_back = [*before, replace(request, parts=parts[:2]), replace(request, parts=parts[2:])]
     assert ModelMessagesTypeAdapter.validate_python(data) == ModelMessagesTypeAdapter.validate_json(
-        ModelMessagesTypeAdapter.dump_json(HISTORY)
+        ModelMessagesTypeAdapter.dump_json(given_back)
     )
 
 
@@ -417,6 +429,37 @@ def test_pictures_and_audio_that_the_model_made_are_counted_as_a_line(tmp_path: 
     assert len(got[-1]) < len(history) - 1
     shown: Any = [one for one in got[-1] if isinstance(one, ModelResponse)][-1].parts[1]
     assert shown.content.data == drawn.content.data
+
+
+@pytest.mark.parametrize("new_process", [False, True])
+def test_an_agent_whose_output_is_a_tool_stays_in_one_conversation(
+    tmp_path: Path, new_process: bool
+) -> None:
+    """Pydantic AI joins the result of that tool with the next prompt, in the history of the run after that."""
+
+    def answer(messages: Any, info: Any) -> ModelResponse:
+        call = f"c{len(str(messages))}"
+        return ModelResponse(
+            parts=[ToolCallPart(info.output_tools[0].name, {"port": 80}, tool_call_id=call)]
+        )
+
+    with refold.open(tmp_path / "a.db", window=200_000, telemetry=False) as memory:
+        capability = MemoryCapability(memory, thread="t")
+        kind = pydantic_ai.ToolOutput(Port)
+        agent: Any = pydantic_ai.Agent(
+            FunctionModel(answer), output_type=kind, capabilities=[capability]
+        )
+        conversation = memory.conversation("t")
+        history: list[Any] = []
+        for number in range(5):
+            known = stored_messages(conversation) if new_process else history
+            result = asyncio.run(agent.run(f"Question {number}.", message_history=known))
+            history = result.all_messages()
+        assert [(row.thread_id, row.messages) for row in memory.conversations()] == [("t", 15)]
+        stored = stored_messages(conversation)
+        parts = [part.part_kind for message in stored for part in message.parts]
+        assert parts == ["user-prompt", "tool-call", "tool-return"] * 5
+        assert parts == [part.part_kind for message in history for part in message.parts]
 
 
 def test_what_is_no_memory_is_refused() -> None:

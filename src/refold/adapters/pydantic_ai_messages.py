@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -38,7 +39,8 @@ FORMAT = "pydantic-ai"
 class GivenMessages:
     """A history in the form of the Messages API. A request with system prompts becomes two messages."""
 
-    def __init__(self, messages: Sequence[ModelMessage]) -> None:
+    def __init__(self, history: Sequence[ModelMessage]) -> None:
+        messages = [one for message in history for one in _split(message)]
         self.prompts = [
             part.content
             for message in messages
@@ -68,6 +70,36 @@ class GivenMessages:
             return None
         data = ModelMessagesTypeAdapter.dump_python([message], mode="json")
         return {"format": FORMAT, "data": data[0]}
+
+
+def _split(message: ModelMessage) -> list[ModelMessage]:
+    """Return a request as one for each prompt, and one for results that follow each other.
+
+    Pydantic AI joins requests that follow each other in the history of the next run, so it would be another history.
+    """
+    if isinstance(message, ModelResponse) or len(message.parts) < 2:
+        return [message]
+    groups: list[list[Any]] = [[]]
+    before = ""
+    for part in message.parts:
+        kind = _kind_of(part)
+        if kind and before and not kind == before == "result":
+            groups.append([])
+        groups[-1].append(part)
+        before = kind or before
+    return [replace(message, parts=parts) for parts in groups] if len(groups) > 1 else [message]
+
+
+def _kind_of(part: Any) -> str:
+    match part.part_kind:
+        case "tool-return":
+            return "result"
+        case "retry-prompt" if part.tool_name is not None:
+            return "result"
+        case "user-prompt" | "retry-prompt" | "retry-feedback":
+            return "prompt"
+        case _:
+            return ""
 
 
 def _files(part: Any) -> Iterator[Any]:
