@@ -420,7 +420,7 @@ def test_pictures_and_audio_that_the_model_made_are_counted_as_a_line(tmp_path: 
         history: list[Any] = []
         for number in range(24):
             asked = f"Draw house {number}. " * 60
-            history = agent.run_sync(asked, message_history=history).all_messages()
+            history = asyncio.run(agent.run(asked, message_history=history)).all_messages()
         conversation = memory.conversation("t")
         assert conversation.summaries()
         assert len(str(conversation.messages()[1].message.content)) < 1_000
