@@ -14,21 +14,21 @@ _TAKEN = ("ledger", BY_ERASURE)
 """Names that say that code took notes, or that an erasure closed a proposal."""
 
 
-def read_name(name: str, setting: str) -> str:
+def read_name(name: object, setting: str) -> str:
     """Return the name of who asks or decides, from the argument ``setting``.
 
     Raises:
         InvalidSetting: the name is blank, has several lines, is too long, or is one that refold uses itself.
     """
-    given, name = str(name), name.strip() if isinstance(name, str) else ""
-    if not name or len(name) > LONGEST_NAME or not name.isprintable() or name in _TAKEN:
+    given, found = str(name), name.strip() if isinstance(name, str) else ""
+    if not found or len(found) > LONGEST_NAME or not found.isprintable() or found in _TAKEN:
         raise InvalidSetting(
             f"{setting}={given[:40]!r} is invalid: give a name in one line of at most {LONGEST_NAME} "
             f"characters, such as 'planner', and not {' or '.join(_TAKEN)}",
             setting=setting,
             value=given,
         )
-    return name
+    return found
 
 
 def propose_edit(

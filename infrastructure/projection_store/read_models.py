@@ -234,7 +234,7 @@ class FollowedViews(Generic[AnyFollowed]):
 
     def _conversations_of(self, db: Tables, owner: str) -> Sequence[ConversationRow]:
         rows = answers.conversations_of(db, owner)
-        if {row.thread_id for row in rows} != self._owned.find(db, owner):
+        if frozenset(row.thread_id for row in rows) != self._owned.find(db, owner):
             raise FoldDamaged("the conversations of an owner are not those recorded")
         return rows
 

@@ -139,7 +139,7 @@ def _other_file(path: Path, error: BaseException) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
     name: object = error.filename if isinstance(error, OSError) else None
-    found = os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else ""
+    found = os.fsdecode(name) if isinstance(name, str | bytes) else ""
     return "" if found == str(path) else found
 
 

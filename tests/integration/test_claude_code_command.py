@@ -56,10 +56,11 @@ def test_without_the_sdk_of_mcp_it_names_the_package_to_install(
     request: pytest.FixtureRequest, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find = importlib.util.find_spec
-    monkeypatch.setattr(
-        "refold.infrastructure.cli.claude_code_command.find_spec",
-        lambda name: None if name == "mcp" else find(name),
-    )
+
+    def find_others(name: str) -> object:
+        return None if name == "mcp" else find(name)
+
+    monkeypatch.setattr("refold.infrastructure.cli.claude_code_command.find_spec", find_others)
     command: Refold = request.getfixturevalue("refold")
     assert (
         "pip install 'refold[mcp]'" in command("claude-code", "install", "--project", project).err

@@ -194,8 +194,8 @@ def test_agents_that_share_a_thread_do_not_take_the_beginning_of_each_other(
     class Interrupted(MemoryMiddleware):
         between: Callable[[], object] = staticmethod(lambda: None)
 
-        def _follow(self, *given: Any) -> str:
-            name = super()._follow(*given)
+        def _follow(self, thread_id: str, messages: Any, state: Any) -> str:
+            name = super()._follow(thread_id, messages, state)
             self.between, between = staticmethod(lambda: None), self.between
             between()
             return name

@@ -287,7 +287,7 @@ def erasing_after(
     """The function, but each call also erases one of the messages, as another process would."""
 
     def wrapped(*given: object) -> object:
-        found = function(*given)
+        found: Any = function(*given)
         found = [*found] if isinstance(found, Iterator) else found
         for position in positions:
             conversation.erase(position)

@@ -229,7 +229,8 @@ def _of_anthropic(block: Any) -> Any:
             return {"type": "server_tool_use", **given}
         case {"type": "server_tool_result"} if "block_type" in extras:
             kind = extras["block_type"]
-            given = {"tool_use_id": block.get("tool_call_id"), "content": block.get("output") or []}
+            output: Any = block.get("output") or []
+            given = {"tool_use_id": block.get("tool_call_id"), "content": output}
             failed = {"is_error": block.get("status") == "error"}
             return {"type": kind, **given, **(failed if kind == "mcp_tool_result" else {})}
         case _:

@@ -112,7 +112,7 @@ def test_a_name_is_one_line_and_none_of_our_own(name: str) -> None:
 @pytest.mark.parametrize("name", [None, 5, b"planner", ["planner"]])
 def test_a_name_is_a_text(name: object) -> None:
     with pytest.raises(InvalidSetting, match="author="):
-        read_name(name, "author")  # type: ignore[arg-type]
+        read_name(name, "author")
 
 
 def test_a_name_is_kept_without_blanks_around_it() -> None:
