@@ -1,6 +1,6 @@
 """Decisions of a compaction: request it, perform it with an accepted summary, fail it, or revert the newest one."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from math import ceil
 
 from refold.domain.conversation import Attempt, Conversation, LiveMessage
@@ -77,7 +77,7 @@ def _abandon_expired(
     state: Conversation, at: datetime, policy: CompactionPolicy, *, owner_gone: bool
 ) -> tuple[CompactionFailed, ...]:
     if state.attempt is not None and holds_lease(state.attempt, at, policy) and not owner_gone:
-        age = max(0.0, (at - state.attempt.requested_at).total_seconds())
+        age = max(0.0, _age(state.attempt, at).total_seconds())
         raise CompactionInFlight(
             f"compaction {state.attempt.attempt_id} has been running for {age:.0f} s: wait until it ends, or "
             f"until it counts as abandoned after {policy.lease_seconds} s"
@@ -227,7 +227,13 @@ def holds_lease(attempt: Attempt, at: datetime, policy: CompactionPolicy) -> boo
 
     The attempt may be of a later time, because the clock was set back or that of another machine is ahead.
     """
-    return abs(at - attempt.requested_at) < timedelta(seconds=policy.lease_seconds)
+    return abs(_age(attempt, at)) < timedelta(seconds=policy.lease_seconds)
+
+
+def _age(attempt: Attempt, at: datetime) -> timedelta:
+    """Return the time since an attempt began. Earlier versions stored what a clock without a time zone said."""
+    began = attempt.requested_at
+    return at - (began if began.tzinfo else began.replace(tzinfo=UTC))
 
 
 def abandon_compaction(state: Conversation, why: str) -> tuple[CompactionFailed, ...]:

@@ -105,6 +105,13 @@ def test_a_clock_that_was_set_back_a_little_does_not_end_a_running_attempt() -> 
     assert "running for 0 s" in str(error)
 
 
+def test_an_attempt_of_an_earlier_version_may_have_a_time_without_a_zone() -> None:
+    running = [*TALK, requested(8, requested_at=NOON.replace(tzinfo=None))]
+    late = NOON + timedelta(seconds=60)
+    error = given(running).when(lambda c: request(c, late)).then_raises(CompactionInFlight)
+    assert "running for 60 s" in str(error)
+
+
 def test_a_clock_that_was_set_back_does_not_block_for_ever() -> None:
     early = NOON - timedelta(days=1)
     outcome = given(RUNNING).when(lambda c: request(c, early))
