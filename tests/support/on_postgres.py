@@ -60,6 +60,7 @@ OF_FILES = frozenset(
         "test_the_check_notices_an_index_of_keys_that_differs",
         "test_a_live_message_is_gone_from_every_file_at_once",
         "test_nothing_is_left_of_an_erased_conversation",
+        "test_nothing_is_left_in_files_that_a_user_moved_and_linked",
         "test_an_event_that_was_changed_is_not_copied",
         "test_erased_text_is_in_no_fork_made_before_or_after",
         "test_a_death_leaves_it_erased_in_all_copies_or_in_none[True]",
