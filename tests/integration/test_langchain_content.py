@@ -143,6 +143,8 @@ def test_audio_and_files_are_counted_as_a_line_and_sent_as_they_were(
     assert len(got) < len(messages)
     assert got[-1].content[-1] == part
     assert memory.conversation("t").context().tokens < WINDOW
+    stored = str(memory.conversation("t").messages()[-2].message.content)
+    assert part.get("text", "") in stored
 
 
 def test_what_a_model_says_in_audio_is_counted_as_a_line(memory: refold.Memory) -> None:

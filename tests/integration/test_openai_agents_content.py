@@ -102,3 +102,26 @@ def test_a_picture_that_the_model_made_is_counted_as_a_line(memory: refold.Memor
     ]
     assert sent(memory, items)[-3:] == items
     assert DATA[:100] not in str(memory.conversation("t").messages()[-2].message.content)
+
+
+@pytest.mark.parametrize(
+    "output",
+    ["\u9910\u5385\u5728\u6cb3\u8fb9\u3002" * 300, '{"street":"Quay","town":"Bonn"},' * 60],
+)
+def test_a_long_result_of_a_server_without_spaces_is_a_text(
+    memory: refold.Memory, output: str
+) -> None:
+    """Chinese has no spaces between words, and compact JSON has none at all."""
+    call: Item = {
+        "type": "mcp_call",
+        "id": "m1",
+        "name": "look",
+        "arguments": "{}",
+        "server_label": "s",
+    }
+    session = RefoldSession("t", memory)
+    asyncio.run(
+        session.add_items([{"role": "user", "content": "Look."}, {**call, "output": output}])
+    )
+    stored = memory.conversation("t").messages()[-1].message.content
+    assert output[:50] in str(stored).replace("\\", "")

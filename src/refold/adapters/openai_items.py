@@ -1,6 +1,7 @@
 """Items of OpenAI's Responses API in the form of the Messages API."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -24,8 +25,8 @@ _OWN_CALLS = {
     "tool_search_call": "arguments",
 }
 """Calls besides functions that the application answers, with the field of their arguments."""
-_LONGEST_WORD = 1_000
-"""Characters of a text without a space in a result of the API. A longer one is a picture, for instance."""
+_DATA = re.compile(r"(data:[^,]{0,100},)?[A-Za-z0-9+/_=-]{1000,}")
+"""Bytes of a file in a result of the API, such as a picture, as base64."""
 
 
 def messages_of(items: Sequence[Item]) -> list[Item]:
@@ -166,7 +167,7 @@ def _without_data(value: Any) -> Any:
         return {name: _without_data(inner) for name, inner in value.items()}
     if is_list(value):
         return [*map(_without_data, value)]
-    is_data = isinstance(value, str) and len(value) > _LONGEST_WORD and len(value.split()) == 1
+    is_data = isinstance(value, str) and _DATA.fullmatch(value)
     return f"{len(value):,} characters" if is_data else value
 
 
