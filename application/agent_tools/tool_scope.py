@@ -141,8 +141,8 @@ class Reach:
     def conversations_page(self, start: int, count: int) -> tuple[Sequence[ConversationRow], int]:
         """Return a part of the same list, and how long the list is."""
         self.scope.check_owner()
-        listed, owner = self._list_of_owner()
-        if not listed:
+        is_whole, owner = self._whole_list()
+        if not is_whole:
             rows = self.conversations()
             return rows[start : start + count], len(rows)
         page = self.core.views.conversations_page(start, count, owner, "activity")
@@ -156,8 +156,8 @@ class Reach:
         Unlike the list by activity, this one has no gaps and nothing twice while agents work.
         """
         self.scope.check_owner()
-        listed, owner = self._list_of_owner()
-        if listed:
+        is_whole, owner = self._whole_list()
+        if is_whole:
             return self.core.views.conversations_before(before, count, owner)
         rows = sorted(self.conversations(), key=lambda row: row.thread_id)
         rows.sort(key=lambda row: row.created_at, reverse=True)
@@ -165,7 +165,7 @@ class Reach:
             rows = [row for row in rows if _begins_before(row, before)]
         return rows[:count]
 
-    def _list_of_owner(self) -> tuple[bool, str | None]:
+    def _whole_list(self) -> tuple[bool, str | None]:
         """Return whether the conversations within reach are all, or all of one owner, and that owner."""
         visible = self.scope.visible()
         if visible is None or visible == Visible(None, frozenset()):

@@ -1,6 +1,7 @@
 """Expand a summary: its text, its leaves and the original messages, page by page."""
 
 from collections.abc import Collection, Iterable, Sequence
+from math import inf
 from typing import Literal
 
 from refold.application.ports.conversation_log import LoggedEvent
@@ -120,8 +121,8 @@ def expand_anywhere(
         LogError: the log cannot be read.
     """
     having = map(core.views.conversation, core.views.conversations_with_summary(summary_id))
-    for conversation in _sources_first((c for c in having if c is not None), within):
-        return expand(core, conversation.thread_id, summary_id, start, max_tokens, limit)
+    if known := _sources_first((row for row in having if row is not None), within):
+        return expand(core, known[0].thread_id, summary_id, start, max_tokens, limit)
     rows_of_all: list[SummaryRow] = []
     places: dict[str, str] = {}
     for conversation in _sources_first(core.views.conversations(), within):
@@ -138,14 +139,11 @@ def _sources_first(
     rows: Iterable[ConversationRow], within: Collection[str] | None
 ) -> list[ConversationRow]:
     """Return the rows of conversations that may have a summary: forks last, then in the order of their beginning."""
-    known = [
-        row
-        for row in sorted(rows, key=lambda row: row.last_activity, reverse=True)
-        if not row.erased
-        and (row.compactions or row.erased_messages)
-        and (within is None or row.thread_id in within)
-    ]
-    return sorted(known, key=lambda row: (row.forked_from is not None, row.created_at))
+    having = (row for row in rows if not row.erased and (row.compactions or row.erased_messages))
+    known = [row for row in having if within is None or row.thread_id in within]
+    return sorted(
+        known, key=lambda row: (row.forked_from is not None, row.created_at, row.thread_id)
+    )
 
 
 def _resolve_id(rows: Iterable[SummaryRow], given: str, thread_id: str | None) -> str:
@@ -174,21 +172,20 @@ def _ambiguous_error(given: str, thread_id: str | None, could_be: Sequence[str])
 
 
 def find_summary(
-    core: Core, thread_id: str, summary_id: str, newest: int | None = None
+    core: Core, thread_id: str, summary_id: str, newest: float = inf
 ) -> tuple[SummaryRow, LoggedEvent, CompactionPerformed]:
     """Return the row of a summary, its log entry and its event.
 
-    ``newest``: highest version to search, or None for all.
+    ``newest``: highest version to search; by default all are searched.
 
     Raises:
         UnknownSummary: no id or more than one id matches.
     """
     known = core.views.summary(thread_id, summary_id)
-    if known is not None and (newest is None or known.version <= newest):
-        rows: Sequence[SummaryRow] = [known]
+    if known is not None and known.version <= newest:
+        rows = [known]
     else:
-        rows = core.views.summaries(thread_id)
-        rows = [row for row in rows if newest is None or row.version <= newest]
+        rows = [row for row in core.views.summaries(thread_id) if row.version <= newest]
     meant = _resolve_id(rows, summary_id, thread_id)
     for row in rows:
         if row.summary_id == meant:

@@ -144,6 +144,7 @@ def test_audio_and_files_are_counted_as_a_line_and_sent_as_they_were(
     assert got[-1].content[-1] == part
     assert memory.conversation("t").context().tokens < WINDOW
     stored = str(memory.conversation("t").messages()[-2].message.content)
+    assert SOUND not in stored
     assert part.get("text", "") in stored
 
 

@@ -31,6 +31,12 @@ def said(number: int) -> dict[str, Any]:
     return {"role": "assistant" if number % 2 else "user", "content": words}
 
 
+def compact_often(conversation: library.ConversationMemory, times: int) -> None:
+    for _ in range(times):
+        conversation.append([said(n) for n in range(EARLY)], recorded=True)
+        assert conversation.compact(all=True, keep_last=2).outcome == "performed"
+
+
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[Memory]:
     with library.open(
@@ -78,9 +84,7 @@ def test_what_shares_a_message_is_told_without_reading_the_decisions(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     conversation = memory.conversation("t")
-    for _ in range(24):
-        conversation.append([said(n) for n in range(EARLY)], recorded=True)
-        assert conversation.compact(all=True, keep_last=2).outcome == "performed"
+    compact_often(conversation, 24)
     conversation.fork(position=5, thread_id="copy")
     names = decoded_events(monkeypatch)
     assert conversation.shared_with([3, 5]) == ("copy",)
@@ -289,9 +293,7 @@ def test_each_message_is_explained_without_asking_all_compactions(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     conversation = memory.conversation("t")
-    for _ in range(24):
-        conversation.append([said(n) for n in range(EARLY)], recorded=True)
-        assert conversation.compact(all=True, keep_last=2).outcome == "performed"
+    compact_often(conversation, 24)
     asked, covers = Counter[int](), Coverage.covers
 
     def counted(coverage: Coverage, position: int) -> bool:
