@@ -376,6 +376,6 @@ class CompactionAttempt:
         return self._ended
 
     def _seconds(self) -> float:
-        """Return the duration so far, also if the clock was set back."""
+        """Return the duration so far in seconds, even if the clock was set back."""
         by_clock = (self._core.clock() - self._began).total_seconds()
         return max(by_clock, monotonic() - self._began_at)

@@ -241,7 +241,7 @@ class FollowedLists:
         return Followed(name, base=base, first=start, link=link)
 
     def _begins_with(self, name: str, before: Followed) -> bool:
-        """Return whether a conversation has what is before a list: an application may go back to another list."""
+        """Return whether a conversation has the beginning of this list. An application may go back to another one."""
         if not before.first or before.thread_id == name:
             return True
         return bool(self._core.log.versions_of_keys(name, [before.link]))

@@ -105,7 +105,10 @@ def record_page(core: Core, loaded: LoadedConversation, wanted: RecordSelection)
 def message_rows(
     core: Core, thread_id: str, positions: Sequence[int], at_first: int = AT_ONCE
 ) -> Iterator[MessageRow]:
-    """Yield the rows of the messages at these positions in order. They are read lazily, ``at_first`` so many."""
+    """Yield the rows of the messages at these positions in order.
+
+    They are read lazily: at first ``at_first`` of them, then twice as many each time, up to a limit.
+    """
     begin, size = 0, min(at_first, AT_ONCE)
     while begin < len(positions):
         for first, last in _runs(positions[begin : begin + size]):

@@ -319,7 +319,7 @@ class ReadModels(Protocol):
         ...
 
     def owned_conversations(self, owner: str | None = None) -> Collection[str]:
-        """Return the conversations that have an owner, or this one, and were not erased."""
+        """Return the conversations of this owner, or of all owners. Those that were erased are left out."""
         ...
 
     def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:

@@ -70,7 +70,7 @@ class ThreadViews:
         return list(map(_address_by_thread, self._views.conversations_of(owner)))
 
     def owned_conversations(self, owner: str | None = None) -> Collection[str]:
-        """Return the conversations that have an owner, or this one."""
+        """Return the conversations of this owner, or of all owners."""
         return frozenset(map(thread_of, self._views.owned_conversations(owner)))
 
     def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:

@@ -146,7 +146,7 @@ class _OwnedConversations:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._progress: Progress | None = None
-        """Checkpoint of what follows."""
+        """Checkpoint at which the values below were read."""
         self._totals: dict[int, Total] = {}
         self._owned: dict[int, tuple[tuple[str, str], ...]] = {}
         """Owner and id of each conversation that has an owner, by block."""
@@ -154,7 +154,7 @@ class _OwnedConversations:
         """Conversations by owner, and all of them under None."""
 
     def find(self, db: Tables, owner: str | None) -> frozenset[str]:
-        """Return the conversations of an owner, or of any."""
+        """Return the conversations of this owner, or of all owners."""
         progress = read_progress(db, PROJECTIONS)
         with self._lock:
             if progress != self._progress:
@@ -239,7 +239,7 @@ class FollowedViews(Generic[AnyFollowed]):
         return rows
 
     def owned_conversations(self, owner: str | None = None) -> Collection[str]:
-        """Return the conversations that have an owner, or this one."""
+        """Return the conversations of this owner, or of all owners."""
         return self.followed.answer(lambda db: self._owned.find(db, owner))
 
     def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:

@@ -134,10 +134,16 @@ def _is_readable(path: Path) -> bool:
     )
 
 
-def _other_file(path: Path, error: BaseException) -> str:
-    """Return the name of the file that the system refused, or an empty text if it is the log or unknown."""
+def _first_cause(error: BaseException) -> BaseException:
+    """Return the original error, from which this one was raised."""
     while error.__cause__ is not None:
         error = error.__cause__
+    return error
+
+
+def _other_file(path: Path, error: BaseException) -> str:
+    """Return the name of the file that the system refused, or an empty text if it is the log or unknown."""
+    error = _first_cause(error)
     name: object = error.filename if isinstance(error, OSError) else None
     found = os.fsdecode(name) if isinstance(name, str | bytes) else ""
     return "" if found == str(path) else found
@@ -145,8 +151,7 @@ def _other_file(path: Path, error: BaseException) -> str:
 
 def kind_of(error: BaseException) -> str:
     """Return the error code name of the system or of SQLite, from the original error."""
-    while error.__cause__ is not None:
-        error = error.__cause__
+    error = _first_cause(error)
     match error:
         case ConnectionUnavailableError():
             return "NO_CONNECTION"
@@ -167,8 +172,7 @@ def _message_of(error: BaseException) -> str:
 
     Of the event sourcing library, return only the error name, because its message may quote content.
     """
-    while error.__cause__ is not None:
-        error = error.__cause__
+    error = _first_cause(error)
     match error:
         case OSError():
             return error.strerror or type(error).__name__
