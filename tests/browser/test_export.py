@@ -17,6 +17,7 @@ from refold.infrastructure.bootstrap import open_memory
 from refold.infrastructure.cli.program import main
 from tests.support.command_line import talk
 from tests.support.hostile_texts import ALL, LONG
+from tests.support.inspected import follow
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -122,15 +123,15 @@ def test_a_folder_is_read_from_the_list_to_a_message_and_back(
     with opened(browser, width, "dark") as (page, noticed):
         page.goto((folder / "index.html").as_uri())
         assert overflow(page) <= 0
-        page.get_by_role("link", name=ARABIC[:20]).click()
+        follow(page.get_by_role("link", name=ARABIC[:20]))
         assert page.locator("article.message").count() == 200
         for name in ("Summaries", "Ledger", "Timeline", "later"):
-            page.get_by_role("link", name=name, exact=True).first.click()
+            follow(page.get_by_role("link", name=name, exact=True).first)
             assert overflow(page) <= 0
         assert page.locator("article.message").count() == 46
-        page.locator("p.cut a").first.click()
+        follow(page.locator("p.cut a").first)
         assert page.locator("tr:target").count() == 1
-        page.get_by_role("link", name="refold").click()
+        follow(page.get_by_role("link", name="refold"))
         assert page.get_by_role("heading", name="Conversations").is_visible()
         assert all(one.startswith(folder.as_uri()) for one in noticed), noticed
 
@@ -141,7 +142,7 @@ def test_the_style_of_a_folder_is_applied(
 ) -> None:
     with served(exported / "pages") as address, opened(browser, 1280) as (page, noticed):
         page.goto(address if from_server else (exported / "pages" / "index.html").as_uri())
-        page.get_by_role("link", name=ARABIC[:20]).click()
+        follow(page.get_by_role("link", name=ARABIC[:20]))
         side = page.locator("article.message").first.evaluate(
             "one => getComputedStyle(one).borderLeftWidth"
         )

@@ -71,6 +71,17 @@ def test_the_judge_of_accessibility_finds_a_fault(page: "Page") -> None:
     assert len(faults(page)) >= 2
 
 
+def test_only_what_a_reader_clicked_is_dimmed_while_it_loads(open_page: "OpenPage") -> None:
+    """The pictures ask for news by themselves; their text stays as dark as it is."""
+    page = open_page("/conversation?id=working")
+    page.evaluate(
+        "htmx.findAll('#pictures, .travel form').forEach(e => e.classList.add('htmx-request'))"
+    )
+    dimmed = "all => all.map(e => getComputedStyle(e).opacity)"
+    assert page.locator("#pictures.htmx-request").evaluate_all(dimmed) == ["1"]
+    assert set(page.locator(".travel form.htmx-request").evaluate_all(dimmed)) == {"0.6"}
+
+
 def test_a_page_that_is_too_wide_is_found(page: "Page") -> None:
     page.evaluate("document.querySelector('h1').innerHTML = 'x'.repeat(999)")
     page.evaluate("document.querySelector('h1').setAttribute('class', 't')")

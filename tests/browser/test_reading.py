@@ -12,7 +12,7 @@ import pytest
 
 from refold.infrastructure.inspector.panels import PANELS
 from tests.support.command_line import talk
-from tests.support.inspected import Served, open_quiet, served, wait_until
+from tests.support.inspected import Served, follow, open_quiet, served, wait_until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -181,13 +181,13 @@ def test_a_text_unfolds_by_keyboard_and_the_focus_can_be_seen(open_page: "OpenPa
 
 def test_all_is_read_without_javascript(open_page: "OpenPage") -> None:
     page = open_page("/", java_script_enabled=False)
-    page.get_by_role("link", name="Hello").first.click()
+    follow(page.get_by_role("link", name="Hello").first)
     assert page.locator("article").count() > 1
     for title, _ in PANELS.values():
-        page.get_by_role("navigation", name="Panels").get_by_role("link", name=title).click()
+        follow(page.get_by_role("navigation", name="Panels").get_by_role("link", name=title))
         assert (page.locator("#panel").text_content() or "").strip()
-    page.get_by_role("link", name="Timeline").click()
-    page.locator("article a.more").first.click()
+    follow(page.get_by_role("link", name="Timeline"))
+    follow(page.locator("article a.more").first)
     assert page.get_by_role("heading", level=1).inner_text().startswith("Message")
 
 

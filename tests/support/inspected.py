@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
@@ -23,6 +23,9 @@ from refold.infrastructure.inspector.site import pages_of
 from refold.inspector import app
 from tests.support.command_line import PROGRAM, talk
 from tests.support.hostile_texts import HIDDEN, MARKUP, TEMPLATES, TERMINAL
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator
 
 WINDOW = 16_000
 SMALL_WINDOW = 6_000
@@ -245,6 +248,12 @@ def client_of(
     return TestClient(
         app(memory, authorise), base_url="http://127.0.0.1:8123", follow_redirects=False
     )
+
+
+def follow(link: "Locator") -> None:
+    """Click a link in a browser, and wait for its page with all that the page loads."""
+    with link.page.expect_navigation():
+        link.click()
 
 
 def wait_until(holds: Callable[[], bool], seconds: float = 10) -> None:
