@@ -1,10 +1,11 @@
 """Find the stored events that contain the text of a message, or text made from it."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from typing import NamedTuple
 
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.conversation.stream_places import StreamPlaces, places_in
+from refold.application.conversation.stream_places import DECISION_KINDS, StreamPlaces, places_in
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.runtime.core import Core
 from refold.domain.conversation import Conversation, Coverage
@@ -23,6 +24,8 @@ from refold.domain.quoted_text import IsQuoted, is_quoting, quote_checker, quoti
 
 AT_ONCE = 1_000
 """Number of events to read at a time."""
+
+BUT_COMPACTIONS = tuple(kind for kind in DECISION_KINDS if kind is not CompactionPerformed)
 
 Said = tuple[LoggedEvent, MessageAppended]
 """A message with its log entry."""
@@ -103,6 +106,10 @@ class Lineage(NamedTuple):
                 yield version, event
 
 
+def _has_focus(event: Event) -> bool:
+    return isinstance(event, CompactionRequested) and bool(event.focus)
+
+
 def _every_text(text: str) -> bool:
     return bool(text)
 
@@ -110,8 +117,8 @@ def _every_text(text: str) -> bool:
 def trace(core: Core, loaded: LoadedConversation, known: Lineage) -> Lineage:
     """Update ``known`` to the version of the loaded conversation.
 
-    Only decisions and the requested messages are read, so the cost does not depend on the number of
-    other messages.
+    Only the requested messages and decisions are read, and no compactions before these messages, which
+    contain nothing of them. So an erasure costs as much as there is that may contain what it removes.
     """
     places = _places(core, loaded)
     messages, decisions = dict(known.messages), list(known.decisions)
@@ -119,7 +126,9 @@ def trace(core: Core, loaded: LoadedConversation, known: Lineage) -> Lineage:
     for logged, said in _said(places, known.positions - messages.keys()):
         messages[said.position] = logged, said
         erased.update({said.position} if logged.erased else ())
-    for logged in places.decisions_after(known.version):
+    kept = [logged.version for logged, _ in messages.values()]
+    first = 0 if known.takes_all else min(kept, default=0)
+    for logged in _decisions(places, known.version, first):
         event = logged.event
         if isinstance(event, MessageErased):
             erased.add(event.position)
@@ -131,6 +140,24 @@ def trace(core: Core, loaded: LoadedConversation, known: Lineage) -> Lineage:
         erased=frozenset(erased),
         decisions=tuple(decisions),
     )
+
+
+def _decisions(places: StreamPlaces, after: int, first: int) -> Iterator[LoggedEvent]:
+    """Yield the decisions after a version; compactions before version ``first`` only if one has a focus.
+
+    A compaction contains what was said before it, and its focus, which can quote a message that
+    comes later. Its request has the same focus.
+    """
+    if after < first:
+        early = takewhile(
+            lambda logged: logged.version < first,
+            places.decisions_after(after, BUT_COMPACTIONS),
+        )
+        found = list(early)
+        if not any(_has_focus(logged.event) for logged in found):
+            yield from found
+            after = first
+    yield from places.decisions_after(after)
 
 
 def versions_at(

@@ -1,12 +1,17 @@
 """What is erased is in no file: not in the log, its write-ahead log, nor in the read models."""
 
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from refold.application.api.memory import Memory
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.errors import InvalidThreadId, UnknownMessage
+from refold.domain.events import Event
+from refold.infrastructure.event_store import codec
+from refold.infrastructure.event_store.codec import decode
 from tests.support.erasing_scenes import PATH, SECRET, Failing, holding, is_sound, opened, talk
 
 DERIVED = ("read models", "recall index")
@@ -25,6 +30,27 @@ def test_a_live_message_is_gone_from_every_file_at_once(folder: Path, memory: Me
     assert stub.message.content == "[Content unavailable: refold://t/2]"
     assert "[Content unavailable: refold://t/2]" in str(conversation.context().messages)
     is_sound(memory, conversation)
+
+
+def test_compactions_before_a_message_are_not_read_to_erase_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Counter[str]()
+
+    def decoded(name: str, *args: Any, **options: Any) -> Event:
+        read[name] += 1
+        return decode(name, *args, **options)
+
+    with opened(folder, summariser="extractive") as memory:
+        conversation = memory.conversation("t")
+        talk(conversation, 150, [149])
+        made = len(conversation.compactions())
+        monkeypatch.setattr(codec, "decode", decoded)
+        assert conversation.erase(298).complete
+        assert read["compaction_requested"] >= made
+        # Some are read with the newest snapshot, when the state after the erasure is loaded.
+        assert read["compaction_performed"] < made / 2
+    assert holding(folder) == {}
 
 
 @pytest.mark.slow
