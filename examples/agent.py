@@ -1,6 +1,7 @@
 """An agent loop with tools and memory: `python examples/agent.py` (needs ANTHROPIC_API_KEY)."""
 
 import subprocess
+from contextlib import suppress
 
 import anthropic
 
@@ -33,7 +34,7 @@ def run(call: anthropic.types.ToolUseBlock) -> dict[str, object]:
 
 def main() -> None:
     client = anthropic.Anthropic()
-    with refold.open("agent.db", model=MODEL) as memory:
+    with refold.open("agent.db", model=MODEL) as memory, suppress(EOFError):
         conversation = memory.conversation("example")
         while question := input("> ").strip():
             conversation.append({"role": "user", "content": question})
