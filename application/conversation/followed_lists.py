@@ -27,6 +27,8 @@ logger = plain_logger(__name__)
 REMEMBERED = 64
 """Number of lists that are remembered, to compare the next one with them instead of with the log."""
 _NAME = 12
+_CHILD = lazy_pattern(rf"[0-9a-f]{{{_NAME}}}")
+"""End of the id of a fork, after the id of its thread and a tilde."""
 _KEY = lazy_pattern(r"\d+:[0-9a-f]{64}")
 """Key of a message that was stored from a list. Its digest is of all messages before it as well."""
 Given = dict[str, Any]
@@ -308,7 +310,10 @@ class FollowedLists:
         """
         given.read_beginning()
         rows = self._core.views.iter_conversations(f"{root}~")
-        forks = [r for r in rows if 0 < r.messages <= len(given)]
+        # The id of another thread may begin in the same way.
+        begin = len(root) + 1
+        named = (r for r in rows if _CHILD.fullmatch(r.thread_id[begin:]))
+        forks = [r for r in named if 0 < r.messages <= len(given)]
         for row in sorted(forks, key=lambda row: (-row.messages, row.thread_id)):
             last = self._key_at(row.thread_id, row.messages - 1)
             if last == given.keys[row.messages - 1]:

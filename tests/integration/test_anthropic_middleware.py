@@ -227,6 +227,18 @@ def test_a_list_that_does_not_continue_goes_on_in_a_fork(
     assert len(memory.conversation(fork).messages()) == len(agent.messages)
 
 
+def test_a_list_never_goes_on_in_a_thread_that_is_named_like_its_forks(
+    server: StrictServer, memory: refold.Memory
+) -> None:
+    other = memory.conversation("t~other")
+    other.append({"role": "user", "content": "first"})
+    agent = Agent(server, MemoryMiddleware(memory, thread="t"))
+    agent.ask("before")
+    agent.messages.clear()
+    agent.ask("first")
+    assert [m.message.content for m in other.messages()] == ["first"]
+
+
 def test_a_reply_that_is_made_again_goes_on_in_a_fork(
     server: StrictServer, memory: refold.Memory
 ) -> None:
