@@ -1,9 +1,9 @@
 """The part of a memory that one reader may see."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
+from refold.application.api.argument_checks import require_owner
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.api.results import Context, StoredMessage
@@ -14,7 +14,9 @@ from refold.application.ports.read_models import (
     ConversationRow,
     ConversationsPage,
 )
+from refold.application.ports.recall_index import Visible
 from refold.application.recall.hits import Recalled
+from refold.application.recall.search import query_with_defaults, search
 from refold.domain.errors import InvalidSetting, RefoldError
 
 from .access import Access
@@ -94,15 +96,11 @@ class Reader:
         owner = owner if self.sees_all else self._access.owner
         if owner is None:
             return self.memory.search(query, scope="all", limit=limit)
-        found = self.memory.search(query, owner=owner, limit=limit)
-        # What an owner said as a guest is found as well, in conversations that others own.
-        threads = {hit.thread_id for hit in found.hits}
-        own = {one for one in threads if self._owner_of(one) == owner}
-        return replace(found, hits=tuple(hit for hit in found.hits if hit.thread_id in own))
-
-    def _owner_of(self, thread_id: str) -> str | None:
-        row = self.memory.conversation(thread_id).row()
-        return row.owner if row else None
+        core = self.memory._core  # pyright: ignore[reportPrivateUsage]
+        threads = core.views.owned_conversations(require_owner(owner))
+        # Only what stands in these conversations counts: what the owner said as a guest would take the places.
+        visible = Visible("", frozenset(threads))
+        return search(core, query_with_defaults(core, query, {"limit": limit}), visible)
 
     def verify(self) -> Verification:
         """Check the whole log and its read models.

@@ -80,6 +80,19 @@ def test_a_search_finds_nothing_in_conversations_that_the_reader_may_not_open(
     assert "theirs" in client_of(memory).get(f"/?q={MINE}-elsewhere").text
 
 
+def test_what_an_owner_said_as_a_guest_does_not_hide_what_they_have(memory: refold.Memory) -> None:
+    words = "The port of the wombat database is 5433, please remember this for the long term."
+    memory.conversation("mine", owner="me").append({"role": "user", "content": words})
+    room = memory.conversation("theirs", owner="other")
+    for n in range(60):
+        room.append({"role": "user", "content": f"wombat port? n{n}"}, owner="me")
+        room.append({"role": "assistant", "content": "Yes."})
+    mine = client_of(memory, lambda _: Access(owner="me")).get("/?q=wombat port").text
+    for page in (mine, client_of(memory).get("/?q=wombat port&owner=me").text):
+        assert "wombat database" in page.replace("<mark>", "").replace("</mark>", "")
+        assert "theirs" not in page
+
+
 def test_only_a_reader_of_everything_may_verify_the_log(memory: refold.Memory) -> None:
     address = "/conversation?id=mine&panel=health&check=1"
     assert client_of(memory, lambda _: Access(owner="me")).get(address).status_code == 404
