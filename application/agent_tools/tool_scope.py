@@ -231,7 +231,9 @@ class Reach:
         """Return whether a conversation exists and is within reach. A caller cannot distinguish the two
         failures.
         """
-        return bool(self.core.log.load(thread).state.version) and self.scope.reaches(thread)
+        state = self.core.log.load(thread).state
+        # Of an erased conversation nothing says any more who owned it.
+        return bool(state.version) and not state.erased and self.scope.reaches(thread)
 
 
 def _begins_before(row: ConversationRow, before: Beginning) -> bool:

@@ -179,3 +179,21 @@ def test_search_by_meaning_keeps_them_apart_as_well(tmp_path: Path) -> None:
             assert told(conversation.recall(QUESTION, mode=mode, scope="owner")) <= ANN
             assert told(memory.search(QUESTION, mode=mode, owner="bob")) <= {"bob-b1"}
             assert told(memory.search(QUESTION, mode=mode)) == set()
+
+
+def test_an_erased_conversation_of_others_is_answered_like_one_that_is_not_there(
+    tmp_path: Path,
+) -> None:
+    with refold.open(tmp_path / "agent.db", background=False) as memory:
+        memory.conversation("theirs", owner="bob").append({"role": "user", "content": "Hello."})
+        memory.erase_conversation("theirs")
+        for tools in (memory.tools(), memory.tools(owner="ann"), memory.tools(scope="all")):
+            for name, given in (
+                ("read_offloaded", {"address": "refold://theirs/0"}),
+                ("recall_memory", {"query": "hello", "thread": "theirs"}),
+                ("query_history", {"thread": "theirs"}),
+                ("expand_summary", {"thread": "theirs"}),
+            ):
+                answer = tools.call(name, given)
+                assert answer.is_error
+                assert 'there is no conversation "theirs"' in answer.text
