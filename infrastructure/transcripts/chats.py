@@ -95,13 +95,16 @@ def odd_role(source: Source) -> str | None:
 
 
 def speaks_openai(source: Source) -> bool:
-    """Return whether the chats of a file have something that only the OpenAI chat API uses."""
+    """Return whether the chats of a file have something that only the OpenAI chat API uses.
+
+    An export of refold has not, also where it has parts in the form in which that API gave them.
+    """
     return source.once(_speaks_openai)
 
 
 def _speaks_openai(source: Source) -> bool:
     return any(
-        any(map(_openai_message, chat.messages))
+        (any(map(_openai_message, chat.messages)) and not any(map(_exported, chat.messages)))
         or _has_choices(chat.envelope.get("response"))
         or any("function" in tool for tool in objects_in(tools_of(chat)))
         for chat in find_chats(source).chats

@@ -5,6 +5,8 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from refold.application.api.memory import Memory
 from refold.infrastructure.bootstrap import open_memory
 from refold.infrastructure.event_store.codec import NAMES
@@ -102,6 +104,27 @@ def test_the_form_in_which_another_api_gave_a_message_comes_back(
     assert asked.message.extra is None
     assert answered.original is None
     assert answered.message.extra == own
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "input_image", "file_id": "file-1"},
+        {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+        {"type": "refusal", "refusal": "No."},
+    ],
+)
+def test_a_part_of_another_api_makes_no_export_one_of_that_api(
+    tmp_path: Path, refold: Refold, part: dict[str, Any]
+) -> None:
+    form = {"format": "openai-responses", "data": [{"type": "message", "id": "one"}]}
+    given = {"role": "user", "content": [part], "name": "Ada", "original": form}
+    with open_memory(tmp_path / "agent.db") as memory:
+        memory.conversation("t").append([given], recorded=True)
+    assert refold("export", "t", "--out", "t.jsonl").code == 0
+    assert refold("import", "t.jsonl", "--db", "other.db").code == 0
+    lines = exported(refold("export", "t", "--db", "other.db").out)
+    assert lines == exported(refold("export", "t").out)
 
 
 def test_the_events_have_their_stored_names_and_all_fields(tmp_path: Path, refold: Refold) -> None:
