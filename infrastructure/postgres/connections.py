@@ -11,7 +11,7 @@ from string import Formatter
 from typing import Any, LiteralString, NamedTuple, cast
 
 import psycopg
-from psycopg import Connection, Cursor, conninfo, sql
+from psycopg import Connection, Cursor, IsolationLevel, conninfo, sql
 from psycopg.errors import Diagnostic
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolTimeout
@@ -99,8 +99,13 @@ class _Pool(ConnectionPool[Connection[TupleRow]]):
             self.check()
 
 
-def _use_standard_strings(connection: Connection[TupleRow]) -> None:
-    """Let backslashes be plain characters. Where they are not, psycopg doubles those in the text form of bytes."""
+def _configure(connection: Connection[TupleRow]) -> None:
+    """Let transactions see what was committed before each of their statements, and backslashes be plain characters.
+
+    Whoever waits for a lock reads what its holder stored, also where the database has another isolation level by
+    default. Where backslashes are not plain, psycopg doubles those in the text form of bytes.
+    """
+    connection.isolation_level = IsolationLevel.READ_COMMITTED
     if connection.info.parameter_status("standard_conforming_strings") == "off":
         connection.execute("SET standard_conforming_strings = on")
 
@@ -125,7 +130,7 @@ class Store:
             min_size=0,
             max_size=address.pool,
             timeout=WAIT,
-            configure=_use_standard_strings,
+            configure=_configure,
             # The pool would wait twice as long after each attempt, up to minutes after the server is back.
             reconnect_timeout=_BETWEEN,
             reconnect_failed=_connect_again,

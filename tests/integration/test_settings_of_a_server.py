@@ -1,0 +1,59 @@
+"""Settings of a server, a database or a role change neither answers nor turns."""
+
+import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from refold.infrastructure.postgres.connections import Address
+from refold.infrastructure.postgres.log import PostgresLog
+from refold.infrastructure.postgres.wiring import PostgresViews
+from tests.support.view_events import Scribe
+
+
+def with_setting(place: str, name: str, value: str) -> str:
+    """The address with a setting of the server."""
+    return f"{place}&options=-c%20{name}%3D{value}"
+
+
+@pytest.fixture(params=["repeatable%5C%20read", "serializable"])
+def isolated(database: str, request: pytest.FixtureRequest) -> str:
+    """The address of a database with another isolation level by default."""
+    return with_setting(database, "default_transaction_isolation", request.param)
+
+
+def wait_for_waiting(database: str, number: int) -> None:
+    """Wait until so many transactions wait for an advisory lock."""
+    query = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    with psycopg.connect(database, autocommit=True) as connection:
+        until = time.monotonic() + 20
+        while connection.execute(query).fetchone() != (number,):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+
+
+def test_machines_that_fold_at_once_see_what_the_other_stored_whatever_the_default_isolation(
+    database: str, isolated: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    address = Address.of(isolated)
+    with (
+        closing(PostgresLog(address)) as one,
+        closing(PostgresLog(address)) as other,
+        psycopg.connect(database) as holder,
+        ThreadPoolExecutor(2) as threads,
+    ):
+        scribe = Scribe(one)
+        scribe.say("t", "before")
+        machines = [PostgresViews(log.store, log) for log in (one, other)]
+        assert [len(views.messages("t", 0, 9)) for views in machines] == [1, 1]
+        scribe.say("t", "after", "that")
+        holder.execute("SELECT pg_advisory_xact_lock(%s)", (address.lock("fold", "views"),))
+        asked = [threads.submit(views.messages, "t", 0, 9) for views in machines]
+        wait_for_waiting(database, 2)
+        holder.rollback()
+        assert [len(one.result(30)) for one in asked] == [3, 3]
+    assert [record.message for record in caplog.records] == []
