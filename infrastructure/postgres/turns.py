@@ -10,6 +10,17 @@ from refold.application.runtime.opening_process import OpeningProcess
 from .connections import Address, to_text
 from .failures import as_library_errors, as_log_errors
 
+_BEGIN = """
+BEGIN ISOLATION LEVEL READ COMMITTED;
+SET LOCAL idle_in_transaction_session_timeout = 0;
+SET LOCAL lock_timeout = 0;
+SET LOCAL statement_timeout = 0;
+"""
+"""Begin a transaction without time limits, because a turn lasts as long as the calls of a model.
+
+Of the other isolation levels, its snapshot would keep deleted rows of others from being removed.
+"""
+
 
 class PostgresTurns:
     """The ``Turns`` of a log on a server."""
@@ -26,7 +37,8 @@ class PostgresPlace:
     """A place in a queue: a connection of its own that waits for an advisory lock, in the order of arrival.
 
     The lock belongs to an open transaction, so it works through a pooler, and the server releases it when the
-    connection ends. The transaction reads and writes nothing, so it holds nothing else back.
+    connection ends. The transaction reads and writes nothing, and has no snapshot while the turn is ours, so it
+    holds nothing else back.
     """
 
     def __init__(self, address: Address, thread_id: str) -> None:
@@ -42,8 +54,9 @@ class PostgresPlace:
         with as_log_errors(self._address.shown), as_library_errors():
             if self._connection is None:
                 self._begin()
-            if not self._is_ours:
-                self._is_ours = self._is_answered()
+            assert self._connection is not None
+            if not self._is_ours and self._is_answered():
+                self._hold(self._connection)
         return self._is_ours
 
     def _begin(self) -> None:
@@ -51,20 +64,21 @@ class PostgresPlace:
             self._address.conninfo, autocommit=True, application_name="refold turn"
         )
         self._connection = connection
-        connection.execute("BEGIN")
-        # A turn lasts as long as the calls of a model.
-        connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-        connection.execute("SET LOCAL lock_timeout = 0")
-        connection.execute("SET LOCAL statement_timeout = 0")
+        connection.execute(_BEGIN)
         # A free turn is ours at once, also for those who do not wait. The server refuses this while
         # others wait, so they are not passed.
         row = connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (self._lock,)).fetchone()
         if row is not None and row[0]:
-            self._is_ours = True
+            self._hold(connection)
             return
         number = str(self._lock).encode()
         connection.pgconn.send_query_params(b"SELECT pg_advisory_xact_lock($1)", [number])
         connection.pgconn.flush()
+
+    def _hold(self, connection: psycopg.Connection) -> None:
+        # The server keeps the snapshot of a statement with values until the next statement.
+        connection.execute("SELECT")
+        self._is_ours = True
 
     def _is_answered(self) -> bool:
         assert self._connection is not None

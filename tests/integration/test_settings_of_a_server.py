@@ -8,6 +8,7 @@ from contextlib import closing
 import psycopg
 import pytest
 
+import refold
 from refold.infrastructure.postgres.connections import Address
 from refold.infrastructure.postgres.log import PostgresLog
 from refold.infrastructure.postgres.wiring import PostgresViews
@@ -57,3 +58,26 @@ def test_machines_that_fold_at_once_see_what_the_other_stored_whatever_the_defau
         holder.rollback()
         assert [len(one.result(30)) for one in asked] == [3, 3]
     assert [record.message for record in caplog.records] == []
+
+
+@pytest.mark.parametrize("level", ["read%5C%20committed", "serializable"])
+@pytest.mark.parametrize("waited", [False, True])
+def test_a_turn_that_is_held_keeps_no_key_of_erased_content(
+    database: str, level: str, waited: bool
+) -> None:
+    place = with_setting(database, "default_transaction_isolation", level)
+    with refold.open(place) as memory, ThreadPoolExecutor(1) as thread:
+        conversation, before = memory.conversation("t"), memory.conversation("t").turn()
+        conversation.append({"role": "user", "content": "secret"})
+        turn = conversation.turn()
+        if waited:
+            before.__enter__()
+            entered = thread.submit(turn.__enter__)
+            wait_for_waiting(database, 1)
+            before.__exit__(None, None, None)
+            entered.result(20)
+        else:
+            turn.__enter__()
+        report = conversation.erase(0)
+        turn.__exit__(None, None, None)
+    assert {place.place: place.state for place in report.places}["keys"] == "gone"
