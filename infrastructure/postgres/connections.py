@@ -30,6 +30,8 @@ WAIT = 30.0
 """Seconds to wait for a connection."""
 PATIENCE = 5
 """Seconds to wait for readers and writers of a table that is rewritten."""
+WITH_TRANSACTION_TIMEOUT = 170_000
+"""First version of the server with ``transaction_timeout``."""
 _BETWEEN = 1.0
 """Seconds between two attempts to connect to a server that cannot be reached."""
 _APPLICATION = "refold"

@@ -16,7 +16,7 @@ from refold.infrastructure.projection_store.checkpoint import POSITIONS
 from refold.infrastructure.projection_store.projection import Content, create_tables
 from refold.infrastructure.projection_store.tables import Declared, Found, Key, Row, Values
 
-from .connections import from_text, to_text
+from .connections import WITH_TRANSACTION_TIMEOUT, from_text, to_text
 from .failures import as_fold_errors
 
 IN_ORDER = "row_order"
@@ -114,6 +114,12 @@ class PostgresTables:
         """Set parameters of the server until the transaction ends."""
         for name, value in settings.items():
             self.execute("SELECT set_config(?, ?, true)", (name, value))
+
+    def lift_time_limits(self) -> None:
+        """Let the open transaction take as long as it needs."""
+        self.configure(idle_in_transaction_session_timeout="0", statement_timeout="0")
+        if self.connection.info.server_version >= WITH_TRANSACTION_TIMEOUT:
+            self.configure(transaction_timeout="0")
 
     def lock(self, number: int, *, relaxed: bool = False) -> None:
         """Wait for an advisory lock and keep it until the transaction ends.

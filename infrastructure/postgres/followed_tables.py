@@ -371,7 +371,7 @@ class FollowedTables:
 
     def _build_in(self, new: PostgresTables, error: Exception | None) -> None:
         live = self._tables(new.connection, self._live)
-        new.configure(idle_in_transaction_session_timeout="0", statement_timeout="0")
+        new.lift_time_limits()
         new.lock(self._lock_of("rebuild"))
         if error is not None and self._is_repaired(live, error):
             return

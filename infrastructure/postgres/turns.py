@@ -7,7 +7,7 @@ from psycopg.pq import ExecStatus, TransactionStatus
 
 from refold.application.runtime.opening_process import OpeningProcess
 
-from .connections import Address, to_text
+from .connections import WITH_TRANSACTION_TIMEOUT, Address, to_text
 from .failures import as_library_errors, as_log_errors
 
 _BEGIN = """
@@ -65,6 +65,8 @@ class PostgresPlace:
         )
         self._connection = connection
         connection.execute(_BEGIN)
+        if connection.info.server_version >= WITH_TRANSACTION_TIMEOUT:
+            connection.execute("SET LOCAL transaction_timeout = 0")
         # A free turn is ours at once, also for those who do not wait. The server refuses this while
         # others wait, so they are not passed.
         row = connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (self._lock,)).fetchone()

@@ -10,6 +10,7 @@ import pytest
 
 import refold
 from refold.infrastructure.postgres.connections import Address
+from refold.infrastructure.postgres.fold_tables import PostgresTables
 from refold.infrastructure.postgres.log import PostgresLog
 from refold.infrastructure.postgres.wiring import PostgresViews
 from tests.support.view_events import Scribe
@@ -81,3 +82,33 @@ def test_a_turn_that_is_held_keeps_no_key_of_erased_content(
         report = conversation.erase(0)
         turn.__exit__(None, None, None)
     assert {place.place: place.state for place in report.places}["keys"] == "gone"
+
+
+def test_a_turn_outlasts_the_time_limit_of_transactions(database: str) -> None:
+    limited = with_setting(database, "transaction_timeout", "300ms")
+    with refold.open(limited) as one, refold.open(database) as other:
+        conversation = one.conversation("t")
+        with conversation.turn():
+            time.sleep(0.6)
+            with pytest.raises(refold.TurnTaken), other.conversation("t").turn(wait=0):
+                pass
+
+
+def test_a_rebuild_outlasts_the_time_limit_of_transactions(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        closing(
+            PostgresLog(Address.of(with_setting(database, "transaction_timeout", "1s")))
+        ) as log,
+        closing(PostgresViews(log.store, log)) as views,
+    ):
+        Scribe(log).say("t", "hello")
+        finish = views.followed._finish
+
+        def late(new: PostgresTables) -> None:
+            time.sleep(1.5)
+            finish(new)
+
+        monkeypatch.setattr(views.followed, "_finish", late)
+        assert len(views.messages("t", 0, 9)) == 1
