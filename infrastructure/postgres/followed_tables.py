@@ -132,10 +132,7 @@ class FollowedTables:
                 repair=self._repair,
             )
         except NoAnswer as error:
-            raise LogError(
-                f"{self._content.title} of {self._store.address.shown} cannot be rebuilt; run `refold verify`, the "
-                "log may be damaged"
-            ) from error
+            raise self._no_rebuild() from error
 
     def check(self) -> Iterator[Damage]:
         """Compare the tables with a fresh fold of the log in SQLite, and change neither.
@@ -359,11 +356,20 @@ class FollowedTables:
             try:
                 retry(lambda: self._build_once(error))
                 return
-            except (FoldMissing, FoldUnusable):
+            except FoldUnusable:
                 raise
             except FoldOutdated as outdated:
+                # Or another process dropped the tables while this one waited for its turn.
                 logger.info("rebuilding %s again: %s", self._content.title, outdated)
+            except FoldDamaged as damaged:
+                raise self._no_rebuild() from damaged
         raise LogBusy(f"{self._content.title} cannot be rebuilt while content is erased; try again")
+
+    def _no_rebuild(self) -> LogError:
+        title, shown = self._content.title, self._store.address.shown
+        return LogError(
+            f"{title} of {shown} cannot be rebuilt; run `refold verify`, the log may be damaged"
+        )
 
     def _build_once(self, error: Exception | None) -> None:
         with self._store.rebuilding, self._apart(self._new) as new:
@@ -438,11 +444,6 @@ class FollowedTables:
             yield
 
     def _move_to_memory(self, error: Exception) -> None:
-        logger.warning(
-            "%s cannot be used on %s (%s): kept in memory instead",
-            self._content.title,
-            self._store.address.shown,
-            error,
-        )
-        memory = FollowedLog(":memory:", self._content, self._log, notify=self._notify)
-        self._in_memory = memory
+        title, shown = self._content.title, self._store.address.shown
+        logger.warning("%s cannot be used on %s (%s): kept in memory instead", title, shown, error)
+        self._in_memory = FollowedLog(":memory:", self._content, self._log, notify=self._notify)

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 import refold
 from refold.infrastructure.postgres import fold_tables, followed_tables
 from refold.infrastructure.postgres.connections import Address, Store, from_text, to_text
+from refold.infrastructure.postgres.fold_tables import PostgresTables
 from refold.infrastructure.postgres.log import PostgresLog
 from refold.infrastructure.postgres.wiring import PostgresViews
 from refold.infrastructure.projection_store import view_folds as folding
@@ -568,3 +570,41 @@ def test_texts_are_sorted_by_their_bytes_and_leave_no_sample_in_statistics(
         )
     }
     assert "text" not in kept
+
+
+def test_tables_that_are_dropped_while_a_repair_waits_are_folded_again(
+    log: PostgresLog, views: PostgresViews, database: str
+) -> None:
+    Scribe(log).say("t", "hello")
+    for _ in range(5):  # Each connection of the pool has found the tables.
+        assert len(views.messages("t", 0, 9)) == 1
+    log.store.run("DROP TABLE {views_messages}")
+    purpose = (log.address.lock("rebuild", "views"),)
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    with psycopg.connect(database) as other, ThreadPoolExecutor(1) as thread:
+        other.execute("SELECT pg_advisory_xact_lock(%s)", purpose)
+        asked = thread.submit(views.messages, "t", 0, 9)
+        until = time.monotonic() + 20
+        while other.execute(waiting).fetchone() != (1,):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        for (name,) in log.store.rows(
+            "SELECT tablename FROM pg_tables WHERE starts_with(tablename, 'views_')"
+        ):
+            other.execute(f'DROP TABLE refold."{name}"'.encode())
+        other.commit()
+        assert len(asked.result(30)) == 1
+
+
+def test_a_rebuild_that_fails_each_time_is_an_error_of_the_log(
+    log: PostgresLog, views: PostgresViews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Scribe(log).say("t", "hello")
+
+    def fail(new: PostgresTables) -> None:
+        new.execute("SELECT 1 / 0")
+
+    monkeypatch.setattr(views.followed, "_finish", fail)
+    for ask in (lambda: views.messages("t", 0, 9), views.rebuild):
+        with pytest.raises(refold.LogError, match="cannot be rebuilt"):
+            ask()
