@@ -13,6 +13,16 @@ from .connections import Store
 from .failures import code_of
 
 _SEGMENTS = "SELECT substr(name, 9) FROM pg_ls_waldir() WHERE length(name) = 24 ORDER BY 1"
+_ARE_KEPT = """
+SELECT EXISTS (SELECT FROM pg_ls_waldir(), {erased_keys_in_wal}
+    WHERE length(name) = 24 AND substr(name, 9) <= substr(pg_walfile_name(written_at), 9))
+"""
+_SWITCHES = """
+SELECT 3 + pg_size_bytes(current_setting('wal_keep_size')) / pg_size_bytes(current_setting('wal_segment_size'))
+"""
+"""Query for the number of switches after which checkpoints remove the old segments, if nothing keeps them."""
+_BETWEEN = 0.5
+"""Seconds between two looks at segments that something keeps."""
 
 logger = plain_logger(__name__)
 
@@ -85,7 +95,10 @@ class ErasedRemains:
                 raise
             detail = "this role may not see it; GRANT pg_monitor, pg_checkpoint and EXECUTE ON FUNCTION pg_switch_wal"
             return ErasedPlace(place=place, state="pending", detail=detail)
-        detail = "segments with the keys are not recycled yet: `refold erase --wait` switches and checkpoints them"
+        detail = (
+            "segments with the keys are not recycled yet: `refold erase --wait` switches and checkpoints them; a "
+            "replication slot or an archive that is behind keeps them"
+        )
         return ErasedPlace(place=place, state="pending", detail=detail)
 
     def _is_overwritten(self) -> bool:
@@ -110,12 +123,23 @@ class ErasedRemains:
         return True
 
     def wait(self, seconds: float) -> bool:
-        """Switch and checkpoint the write-ahead log until it has no keys. Return whether that was reached."""
+        """Switch and checkpoint the write-ahead log until it has no keys. Return whether that was reached.
+
+        Where something keeps old segments, such as a replication slot, switches do not remove them: they would fill
+        the disk.
+        """
         until = time.monotonic() + seconds
+        ((switches,),) = self._store.rows(_SWITCHES)
         while not self._is_overwritten():
             if time.monotonic() > until:
                 return False
-            self._store.run("SELECT pg_switch_wal()")
+            if self._store.rows(_ARE_KEPT) == [(False,)]:
+                self._store.run("SELECT pg_switch_wal()")
+            elif switches > 0:
+                switches -= 1
+                self._store.run("SELECT pg_switch_wal()")
+            else:
+                time.sleep(_BETWEEN)
             self._store.run("CHECKPOINT")
         return True
 

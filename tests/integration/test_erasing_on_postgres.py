@@ -128,6 +128,19 @@ def test_a_writer_in_another_database_is_waited_for(server: Server, place: str) 
         assert states(report.places)["keys"] == "gone"
 
 
+def test_waiting_does_not_fill_the_disk_where_a_slot_keeps_the_write_ahead_log(place: str) -> None:
+    segments = "SELECT count(*) FROM pg_ls_waldir()"
+    with refold.open(place) as memory, psycopg.connect(place, autocommit=True) as connection:
+        connection.execute("SELECT pg_create_physical_replication_slot('slot', true)")
+        talk(memory).erase(12)
+        ((before,),) = connection.execute(segments)
+        assert states(memory.finish_erasures(wait=2))["write-ahead log"] == "pending"
+        ((after,),) = connection.execute(segments)
+        connection.execute("SELECT pg_drop_replication_slot('slot')")
+        assert after <= before + 4
+        assert states(memory.finish_erasures(wait=60))["write-ahead log"] == "gone"
+
+
 def test_a_role_that_may_not_see_the_write_ahead_log_is_told_so(server: Server, place: str) -> None:
     with psycopg.connect(place, autocommit=True) as connection:
         connection.execute("CREATE ROLE app LOGIN")
