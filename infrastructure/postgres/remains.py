@@ -13,6 +13,16 @@ from .connections import Store
 from .failures import code_of
 
 _SEGMENTS = "SELECT substr(name, 9) FROM pg_ls_waldir() WHERE length(name) = 24 ORDER BY 1"
+_SERVER_KEEPS = """
+SELECT current_setting('archive_mode'), current_setting('log_statement') IN ('mod', 'all')
+    OR current_setting('log_min_duration_statement') <> '-1'
+    OR current_setting('log_min_duration_sample') <> '-1'
+    OR current_setting('log_transaction_sample_rate') <> '0'
+    OR current_setting('log_parameter_max_length_on_error') <> '0'
+    OR coalesce(current_setting('auto_explain.log_min_duration', true), '-1') <> '-1'
+    OR coalesce(current_setting('pgaudit.log_parameter', true), 'off') = 'on'
+"""
+"""Query for the archive, and whether any setting lets the server write the values of statements into its log."""
 _ARE_KEPT = """
 SELECT EXISTS (SELECT FROM pg_ls_waldir(), {erased_keys_in_wal}
     WHERE length(name) = 24 AND substr(name, 9) <= substr(pg_walfile_name(written_at), 9))
@@ -144,11 +154,7 @@ class ErasedRemains:
         return True
 
     def _out_of_reach(self) -> Sequence[ErasedPlace]:
-        ((archiving, logging, slow),) = self._store.rows(
-            "SELECT current_setting('archive_mode'), current_setting('log_statement'), "
-            "current_setting('log_min_duration_statement')"
-        )
-        logs = logging in ("mod", "all") or slow != "-1"
+        ((archiving, logs),) = self._store.rows(_SERVER_KEEPS)
         said = {
             "replicas": "each keeps the write-ahead log that it received: erase its old segments there",
             "archive of the write-ahead log": (

@@ -112,3 +112,28 @@ def test_a_rebuild_outlasts_the_time_limit_of_transactions(
 
         monkeypatch.setattr(views.followed, "_finish", late)
         assert len(views.messages("t", 0, 9)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("log_statement", "mod"),
+        ("log_min_duration_statement", "5s"),
+        ("log_min_duration_sample", "0"),
+        ("log_transaction_sample_rate", "0.5"),
+        ("log_parameter_max_length_on_error", "100"),
+        ("auto_explain.log_min_duration", "0"),
+    ],
+)
+def test_an_erasure_reports_each_setting_that_logs_the_values_of_statements(
+    database: str, name: str, value: str
+) -> None:
+    for place, words in (
+        (database, "it logs no values"),
+        (with_setting(database, name, value), "delete its old files"),
+    ):
+        with refold.open(place) as memory:
+            conversation = memory.conversation(name + words)
+            conversation.append({"role": "user", "content": "secret"})
+            report = conversation.erase(0)
+        assert words in {one.place: one.detail for one in report.places}["server log"]
