@@ -104,7 +104,7 @@ class Found(NamedTuple):
 
 _LONGEST_NAME = 63
 """Bytes of a name. The server cuts longer ones off."""
-_UNUSABLE_NAME = frozenset("\"'{}%\0")
+_UNUSABLE_NAME = frozenset("\"'{}%?\0")
 """Characters with a meaning in statements."""
 
 
@@ -112,8 +112,8 @@ def _refuse_unusable_name(name: str) -> None:
     if _UNUSABLE_NAME.isdisjoint(name) and len(name.encode()) <= _LONGEST_NAME:
         return
     raise InvalidSetting(
-        f"postgres_schema = {name!r}: must be a name of at most {_LONGEST_NAME} bytes, without quotation marks, braces "
-        "and percent signs",
+        f"postgres_schema = {name!r}: must be a name of at most {_LONGEST_NAME} bytes, without quotation marks, "
+        "braces, percent signs and question marks",
         setting="postgres_schema",
         value=name,
     )
