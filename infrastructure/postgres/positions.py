@@ -24,10 +24,14 @@ SELECT id, false FROM (SELECT id FROM {stored_events} WHERE id > %s ORDER BY id 
 
 _NEWEST = """
 SELECT n.position, NOT pg_is_in_recovery() AND (
-    EXISTS (SELECT FROM {stored_events} e WHERE e.id > n.last_id) OR EXISTS (SELECT FROM {missing_ids}))
+    coalesce((SELECT max(id) FROM {stored_events}) > n.last_id, false) OR EXISTS (SELECT FROM {missing_ids}))
 FROM {numbering} n
 """
-"""Query for the newest position, and whether there may be events without one."""
+"""Query for the newest position, and whether there may be events without one.
+
+The newest identifier is the end of an index. For one that is larger than a value, the server reads the whole table: it
+expects to find one soon.
+"""
 _STATE = """
 SELECT n.position, n.last_id, pg_snapshot_xmin(pg_current_snapshot())::text, m.first_id, m.last_id, m.ended_by
 FROM {numbering} n LEFT JOIN {missing_ids} m ON true ORDER BY m.first_id

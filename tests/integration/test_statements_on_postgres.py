@@ -1,13 +1,16 @@
 """Statements that reach the server: as many in a long conversation as in a short one."""
 
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import psycopg
 import pytest
 
 import refold
+from refold.infrastructure.postgres import positions
+from refold.infrastructure.postgres.connections import Address
+from refold.infrastructure.postgres.log import PostgresLog
 
 USER = {"role": "user", "content": "a question about src/main.py"}
 REPLY = {"role": "assistant", "content": "an answer"}
@@ -61,3 +64,17 @@ def test_the_number_of_statements_does_not_grow_with_the_conversation(
             act(conversation)
             counts.append(len(statements))
     assert counts == [wanted, wanted], statements
+
+
+def test_asking_for_the_newest_position_reads_no_more_pages_of_a_large_log(database: str) -> None:
+    fill = (
+        "INSERT INTO {stored_events} (originator_id, originator_version, topic, state) "
+        "SELECT 't', n, 'message_appended', repeat('x', 500)::bytea FROM generate_series(1, %s) n"
+    )
+    asked = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "
+    with closing(PostgresLog(Address.of(database))) as log:
+        log.store.run(fill, (5_000,))
+        assert log.newest() == 5_000
+        log.store.run("ANALYZE {stored_events}")
+        (([plan],),) = log.store.rows(asked + positions._NEWEST)
+    assert plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"] < 20
