@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from itertools import islice
 from typing import Any, NoReturn
@@ -93,6 +94,8 @@ class PostgresTables:
         self._names = names
         self._declared = declared
         self.shown = shown
+        self.goes_on = False
+        """True if the transaction must stay usable after a query that fails."""
         self._streams = 0
 
     def execute(self, statement: str, values: Values = ()) -> Found:
@@ -156,9 +159,12 @@ class PostgresTables:
         return {str(name).removeprefix(prefix): frozenset(found) for name, found in rows}
 
     def _run(self, text: str, values: Sequence[Any]) -> _Rows:
-        with as_fold_errors(self.shown):
+        with as_fold_errors(self.shown), self._undoing():
             cursor = self.connection.execute(text.encode(), values, binary=True)
             return _Rows(map(_read, cursor.fetchall())) if cursor.description else _Rows()
+
+    def _undoing(self) -> AbstractContextManager[object]:
+        return self.connection.transaction() if self.goes_on else nullcontext()
 
     def executemany(self, statement: str, rows: Iterable[Values]) -> None:
         """Run one statement for each of these values, in their order."""
@@ -170,7 +176,7 @@ class PostgresTables:
     def stream(self, statement: str) -> Iterator[Any]:
         """Yield the rows of a query, some at a time in memory."""
         self._streams += 1
-        with as_fold_errors(self.shown):
+        with as_fold_errors(self.shown), self._undoing():
             cursor = self.connection.cursor(name=f"fold_{self._streams}", binary=True)
             with cursor:
                 cursor.itersize = _AT_ONCE

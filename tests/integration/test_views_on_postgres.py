@@ -608,3 +608,22 @@ def test_a_rebuild_that_fails_each_time_is_an_error_of_the_log(
     for ask in (lambda: views.messages("t", 0, 9), views.rebuild):
         with pytest.raises(refold.LogError, match="cannot be rebuilt"):
             ask()
+
+
+def test_a_check_reports_tables_that_cannot_be_read_and_goes_on(
+    log: PostgresLog, views: PostgresViews
+) -> None:
+    Scribe(log).say("t", "hello")
+    assert len(views.messages("t", 0, 9)) == 1
+    for name, column in (("messages", "position"), ("conversations", "messages")):
+        log.store.run(f"ALTER TABLE {{views_{name}}} RENAME TO hidden_{name}")
+        log.store.run(
+            f"CREATE VIEW {{views_{name}}} AS SELECT * FROM {{hidden_{name}}} WHERE 1 / ({column} * 0) = 1"
+        )
+    log.store.run("DELETE FROM {views_request_sizes}")
+    found = {(one.place, one.kind) for one in views.check()}
+    assert found == {
+        ("messages", "unreadable"),
+        ("conversations", "unreadable"),
+        ("request_sizes", "missing"),
+    }
