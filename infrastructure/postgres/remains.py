@@ -9,10 +9,13 @@ from psycopg.errors import InsufficientPrivilege
 from refold.application.maintenance.maintenance_results import ErasedPlace
 from refold.application.runtime.plain_lines import plain_logger
 
-from .connections import Store
+from .connections import PATIENCE, Store
 from .failures import code_of
 
 _SEGMENTS = "SELECT substr(name, 9) FROM pg_ls_waldir() WHERE length(name) = 24 ORDER BY 1"
+_SAMPLES = """
+SELECT FROM pg_stats WHERE schemaname = %s AND starts_with(tablename, 'payload_keys') AND attname = 'key' LIMIT 1
+"""
 _SERVER_KEEPS = """
 SELECT current_setting('archive_mode'), current_setting('log_statement') IN ('mod', 'all')
     OR current_setting('log_min_duration_statement') <> '-1'
@@ -53,6 +56,8 @@ class ErasedRemains:
             "(SELECT originator_id FROM {pending_erasures} WHERE number <= %s)",
             (number,),
         )
+        if tables and not self._forget_samples():
+            return False
         if tables:
             self._store.wait_for_older_writers()
         done = [self._rewrite(table.rpartition(".")[2].strip('"')) for (table,) in tables]
@@ -64,6 +69,24 @@ class ErasedRemains:
                 "INSERT INTO {erased_keys_in_wal} (written_at) VALUES (pg_current_wal_insert_lsn()) "
                 "ON CONFLICT (only_row) DO UPDATE SET written_at = excluded.written_at, highest = NULL"
             )
+        return True
+
+    def _forget_samples(self) -> bool:
+        """Remove samples of keys from the statistics, and return whether none is left.
+
+        Logs that earlier versions made let the server take them.
+        """
+        if not self._store.rows(_SAMPLES, (self._store.address.schema,)):
+            return True
+        try:
+            with self._store.transaction():
+                self._store.run(f"SET LOCAL lock_timeout = '{PATIENCE}s'")
+                self._store.run("ALTER TABLE {payload_keys} ALTER COLUMN key SET STATISTICS 0")
+                # The server forgets the statistics of a column when its type is set, also to the same type.
+                self._store.run("ALTER TABLE {payload_keys} ALTER COLUMN key TYPE bytea")
+        except PersistenceError as error:
+            logger.warning("statistics have keys, and stay for now (SQLSTATE %s)", code_of(error))
+            return False
         return True
 
     def _rewrite(self, table: str) -> bool:
@@ -84,7 +107,8 @@ class ErasedRemains:
                 place="keys",
                 state="pending",
                 detail="another transaction uses or still sees the table of keys, or this role may not rewrite it (it "
-                "needs MAINTAIN, or must own it): erase again, or open the log again",
+                "needs MAINTAIN, or must own it, as it always must where statistics have keys): erase again, or open "
+                "the log again",
             )
         else:
             yield ErasedPlace(

@@ -163,3 +163,47 @@ def test_a_copy_that_an_earlier_version_made_has_no_damage(
         monkeypatch.setattr(stream_rows, "REWRITING", ("message_erased",))
         memory.conversation("tuesday").fork(thread_id="later")
         assert memory.verify().ok
+
+
+SAMPLED = "SELECT tablename FROM pg_stats WHERE schemaname = 'refold' AND attname = 'key'"
+
+
+def test_no_sample_of_the_keys_is_in_the_statistics(place: str) -> None:
+    with refold.open(place) as memory, psycopg.connect(place, autocommit=True) as connection:
+        talk(memory)
+        connection.execute("ANALYZE")
+        assert connection.execute(SAMPLED).fetchall() == []
+
+
+def test_an_erasure_removes_samples_of_the_keys_in_a_log_of_an_earlier_version(place: str) -> None:
+    with refold.open(place) as memory, psycopg.connect(place, autocommit=True) as connection:
+        conversation = talk(memory)
+        connection.execute(
+            "ALTER TABLE ONLY refold.payload_keys ALTER COLUMN key SET STATISTICS 100"
+        )
+        connection.execute("ANALYZE refold.payload_keys")
+        assert connection.execute(SAMPLED).fetchall() == [("payload_keys",)]
+        assert states(conversation.erase(12).places)["keys"] == "gone"
+        assert connection.execute(SAMPLED).fetchall() == []
+        connection.execute("ANALYZE")
+        assert connection.execute(SAMPLED).fetchall() == []
+        assert memory.verify().ok
+
+
+def test_samples_of_the_keys_that_this_role_may_not_remove_are_pending(place: str) -> None:
+    with refold.open(place) as memory, psycopg.connect(place, autocommit=True) as connection:
+        talk(memory)
+        for statement in (
+            "ALTER TABLE ONLY refold.payload_keys ALTER COLUMN key SET STATISTICS 100",
+            "ANALYZE refold.payload_keys",
+            "CREATE ROLE agent LOGIN",
+            "GRANT USAGE ON SCHEMA refold TO agent",
+            "GRANT SELECT, INSERT, UPDATE, DELETE, MAINTAIN ON ALL TABLES IN SCHEMA refold TO agent",
+            "GRANT USAGE ON ALL SEQUENCES IN SCHEMA refold TO agent",
+        ):
+            connection.execute(statement.encode())
+    with refold.open(place.replace("refold@", "agent@")) as memory:
+        report = memory.conversation("t").erase(12)
+        assert states(report.places)["keys"] == "pending"
+    with refold.open(place) as memory:
+        assert states(memory.finish_erasures())["keys"] == "gone"
