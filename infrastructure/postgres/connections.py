@@ -30,7 +30,7 @@ WAIT = 30.0
 """Seconds to wait for a connection."""
 PATIENCE = 5
 """Seconds to wait for readers and writers of a table that is rewritten."""
-WITH_TRANSACTION_TIMEOUT = 170_000
+_WITH_TRANSACTION_TIMEOUT = 170_000
 """First version of the server with ``transaction_timeout``."""
 _BETWEEN = 1.0
 """Seconds between two attempts to connect to a server that cannot be reached."""
@@ -330,6 +330,16 @@ class Store:
                     # The pool would try until its time is up, and not say what is wrong.
                     wait_for_start(self._connect).close()
                     self._pool.open()
+
+
+def lift_time_limits(connection: Connection[TupleRow]) -> None:
+    """Let the open transaction take as long as it needs."""
+    connection.execute(
+        "SELECT set_config(name, '0', true) FROM unnest("
+        "ARRAY['idle_in_transaction_session_timeout', 'statement_timeout']) AS limits(name)"
+    )
+    if connection.info.server_version >= _WITH_TRANSACTION_TIMEOUT:
+        connection.execute("SET LOCAL transaction_timeout = 0")
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from refold.infrastructure.projection_store.checkpoint import POSITIONS
 from refold.infrastructure.projection_store.projection import Content, create_tables
 from refold.infrastructure.projection_store.tables import Declared, Found, Key, Row, Values
 
-from .connections import WITH_TRANSACTION_TIMEOUT, from_text, to_text
+from .connections import from_text, lift_time_limits, to_text
 from .failures import as_fold_errors
 
 IN_ORDER = "row_order"
@@ -94,7 +94,7 @@ class PostgresTables:
         self._names = names
         self._declared = declared
         self.shown = shown
-        self.goes_on = False
+        self._goes_on = False
         """True if the transaction must stay usable after a query that fails."""
         self._streams = 0
 
@@ -120,9 +120,13 @@ class PostgresTables:
 
     def lift_time_limits(self) -> None:
         """Let the open transaction take as long as it needs."""
-        self.configure(idle_in_transaction_session_timeout="0", statement_timeout="0")
-        if self.connection.info.server_version >= WITH_TRANSACTION_TIMEOUT:
-            self.configure(transaction_timeout="0")
+        with as_fold_errors(self.shown):
+            lift_time_limits(self.connection)
+
+    def begin_check(self) -> None:
+        """Let the open transaction take as long as it needs, and stay usable after a query that fails."""
+        self.lift_time_limits()
+        self._goes_on = True
 
     def lock(self, number: int, *, relaxed: bool = False) -> None:
         """Wait for an advisory lock and keep it until the transaction ends.
@@ -164,7 +168,7 @@ class PostgresTables:
             return _Rows(map(_read, cursor.fetchall())) if cursor.description else _Rows()
 
     def _undoing(self) -> AbstractContextManager[object]:
-        return self.connection.transaction() if self.goes_on else nullcontext()
+        return self.connection.transaction() if self._goes_on else nullcontext()
 
     def executemany(self, statement: str, rows: Iterable[Values]) -> None:
         """Run one statement for each of these values, in their order."""

@@ -245,7 +245,7 @@ class FollowedTables:
         with self._reading() as db:
             found = db.execute(f"SELECT projection, version FROM {{{POSITIONS}}}").fetchall()
             self._refuse_other_versions(found)
-            db.goes_on = True
+            db.begin_check()
             damage = tuple(self._damage_of_columns(db))
             if damage:
                 yield from damage

@@ -23,7 +23,7 @@ from refold.infrastructure.maintenance.table_checks import (
     stored_payload,
 )
 
-from .connections import Store, from_text, to_text
+from .connections import Store, from_text, lift_time_limits, to_text
 from .event_rows import PostgresRecorder, key_digest
 from .sealing import open_state
 from .stream_rows import PostgresSnapshots
@@ -59,6 +59,7 @@ class _Check:
         # A read of one moment: what others append meanwhile is not in it.
         with self._store.transaction() as connection:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            lift_time_limits(connection)
             rows = self._store.stream(_ROWS + _ORDER, None, SIZE)
             for stream, of_stream in groupby(rows, lambda row: from_text(row[0])):
                 self.conversations += 1

@@ -16,7 +16,7 @@ from refold.infrastructure.maintenance.log_keeper import (
     sizes_of,
 )
 
-from .connections import Address, Store, from_text, to_text
+from .connections import Address, Store, from_text, lift_time_limits, to_text
 from .failures import as_log_errors
 from .sealing import open_state
 
@@ -46,6 +46,7 @@ def measure(store: Store) -> Sizes:
     """Measure the sizes of a log. Every event is read, because a sealed one does not say what it is."""
     with store.transaction() as connection:
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        lift_time_limits(connection)
         return sizes_of(_groups(store), _snapshots(store), {}, list(_tables(store)))
 
 

@@ -7,14 +7,12 @@ from psycopg.pq import ExecStatus, TransactionStatus
 
 from refold.application.runtime.opening_process import OpeningProcess
 
-from .connections import WITH_TRANSACTION_TIMEOUT, Address, to_text
+from .connections import Address, lift_time_limits, to_text
 from .failures import as_library_errors, as_log_errors
 
 _BEGIN = """
 BEGIN ISOLATION LEVEL READ COMMITTED;
-SET LOCAL idle_in_transaction_session_timeout = 0;
 SET LOCAL lock_timeout = 0;
-SET LOCAL statement_timeout = 0;
 """
 """Begin a transaction without time limits, because a turn lasts as long as the calls of a model.
 
@@ -65,8 +63,7 @@ class PostgresPlace:
         )
         self._connection = connection
         connection.execute(_BEGIN)
-        if connection.info.server_version >= WITH_TRANSACTION_TIMEOUT:
-            connection.execute("SET LOCAL transaction_timeout = 0")
+        lift_time_limits(connection)
         # A free turn is ours at once, also for those who do not wait. The server refuses this while
         # others wait, so they are not passed.
         row = connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (self._lock,)).fetchone()

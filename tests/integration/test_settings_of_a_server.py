@@ -2,18 +2,23 @@
 
 import logging
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from typing import Any, TypeVar
 
 import psycopg
 import pytest
 
 import refold
+from refold.infrastructure.postgres import followed_tables, server_check, server_sizes
 from refold.infrastructure.postgres.connections import Address
 from refold.infrastructure.postgres.fold_tables import PostgresTables
 from refold.infrastructure.postgres.log import PostgresLog
 from refold.infrastructure.postgres.wiring import PostgresViews
 from tests.support.view_events import Scribe
+
+R = TypeVar("R")
 
 
 def with_setting(place: str, name: str, value: str) -> str:
@@ -106,11 +111,11 @@ def test_a_rebuild_outlasts_the_time_limit_of_transactions(
         Scribe(log).say("t", "hello")
         finish = views.followed._finish
 
-        def late(new: PostgresTables) -> None:
+        def finish_late(new: PostgresTables) -> None:
             time.sleep(1.5)
             finish(new)
 
-        monkeypatch.setattr(views.followed, "_finish", late)
+        monkeypatch.setattr(views.followed, "_finish", finish_late)
         assert len(views.messages("t", 0, 9)) == 1
 
 
@@ -137,3 +142,30 @@ def test_an_erasure_reports_each_setting_that_logs_the_values_of_statements(
             conversation.append({"role": "user", "content": "secret"})
             report = conversation.erase(0)
         assert words in {one.place: one.detail for one in report.places}["server log"]
+
+
+def late(original: Callable[..., R]) -> Callable[..., R]:
+    """The function, which begins later."""
+
+    def call(*args: Any, **kwargs: Any) -> R:
+        time.sleep(0.8)
+        return original(*args, **kwargs)
+
+    return call
+
+
+@pytest.mark.parametrize("name", ["transaction_timeout", "idle_in_transaction_session_timeout"])
+def test_a_check_and_its_sizes_outlast_the_time_limits_of_transactions(
+    database: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with refold.open(with_setting(database, name, "500ms")) as memory:
+        memory.conversation("t").append({"role": "user", "content": "hello"})
+        assert memory.conversation("t").messages()
+        for module, slow in (
+            (server_check._Check, "_check_positions"),
+            (followed_tables, "compare_tables"),
+            (server_sizes, "_snapshots"),
+        ):
+            monkeypatch.setattr(module, slow, late(getattr(module, slow)))
+        assert memory.verify().ok
+        assert memory.stats().events == 1
