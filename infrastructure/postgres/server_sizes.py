@@ -75,6 +75,8 @@ def _message_bytes(state: bytes) -> int:
 
 
 def _snapshots(store: Store) -> Mapping[str, tuple[int, int]]:
+    if store.is_replica:
+        return {}  # A replica has no tables that are not in the write-ahead log.
     return {from_text(stream): (count, size) for stream, count, size in store.rows(_SNAPSHOTS)}
 
 

@@ -216,6 +216,7 @@ def test_a_replica_answers_and_refuses_to_write(server: Server, place: str) -> N
             assert [c.thread_id for c in memory.conversations()] == wanted
             assert conversation.recall("word").hits
             assert memory.verify().ok
+            assert memory.stats().events
             with pytest.raises(refold.LogNotWritable, match="replica"):
                 conversation.append(USER)
 
