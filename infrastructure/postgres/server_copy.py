@@ -6,6 +6,7 @@ from itertools import groupby
 
 from eventsourcing.persistence import IntegrityError, StoredEvent
 
+from refold.application.errors import LogBusy
 from refold.application.ports.log_copy import CopyHead, CopyRow, RowPlace
 from refold.infrastructure.event_store.envelope import LONGEST_FRAME, EventMapper, link_of
 from refold.infrastructure.event_store.log_copy import (
@@ -33,6 +34,12 @@ FROM unnest(%s::text[], %s::bigint[]) AS n(stream, version)
 JOIN {stored_events} e ON e.originator_id = n.stream AND e.originator_version = n.version
 LEFT JOIN {payload_keys} k ON k.originator_id = e.originator_id AND k.originator_version = e.originator_version
 """
+_WITHOUT_POSITION = """
+SELECT pg_is_in_recovery() AND (coalesce((SELECT max(id) FROM {stored_events}) > n.last_id, false)
+    OR EXISTS (SELECT FROM {missing_ids} m JOIN {stored_events} e ON e.id BETWEEN m.first_id AND m.last_id))
+FROM {numbering} n
+"""
+"""Query for whether a replica has events that cannot be read in the order of the log."""
 
 
 class ServerCopyEnd:
@@ -48,9 +55,19 @@ class ServerCopyEnd:
         self._mapper = mapper
 
     def newest(self) -> int:
-        """Return the log position of the newest event; 0 in an empty log."""
+        """Return the log position of the newest event; 0 in an empty log.
+
+        Raises:
+            LogBusy: this is a replica, and has events that got no position on the primary yet.
+        """
         with as_log_errors(self.shown):
-            return self._recorder.max_notification_id() or 0
+            newest = self._recorder.max_notification_id() or 0
+            if retry(lambda: self._store.rows(_WITHOUT_POSITION)) == [(True,)]:
+                raise LogBusy(
+                    f"{self.shown}: this replica has events without a place in the order of the log, which the "
+                    "primary gives when it is read: run `refold list` there and copy again, or copy from there"
+                )
+            return newest
 
     def heads(self) -> Mapping[str, CopyHead]:
         """Map each conversation to its newest event."""

@@ -221,6 +221,27 @@ def test_a_replica_answers_and_refuses_to_write(server: Server, place: str) -> N
                 conversation.append(USER)
 
 
+def test_a_replica_is_copied_whole_or_not_at_all(
+    server: Server, place: str, tmp_path: Path
+) -> None:
+    said = talk(place)
+    with refold.open(place) as memory:
+        memory.conversation("new").append(USER)
+    with closing_replica(server) as replica:
+        there, copy = replica.place(database_of(place)), tmp_path / "copy.db"
+        with pytest.raises(refold.LogBusy, match="refold list"):
+            refold.copy_log(there, copy)
+        with refold.open(place) as memory:
+            memory.conversations()
+        until = time.monotonic() + 20
+        while positions(place) != positions(there):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        refold.copy_log(there, copy)
+    assert messages(str(copy)) == said
+    assert messages(str(copy), "new") == [USER["content"]]
+
+
 @contextlib.contextmanager
 def closing_replica(server: Server) -> Generator[Server]:
     folder = Path(f"/tmp/pr{os.getpid()}")
