@@ -208,7 +208,7 @@ def append_recorded(
 
 _PART = lazy_pattern(r"(.*)#\+(\d+)", re.DOTALL)
 """Key of a later part of a message: the key of the message, and the number of blocks before the part."""
-_GROWING = 16
+GROWING = 16
 """Newest stored messages that may have grown: calls at the same time are written one by one, between results."""
 
 
@@ -219,7 +219,7 @@ def _with_rest_of_newest(
 
     The second value says whether some of the newest stored messages are among them.
     """
-    newest = [one.version for one in core.log.load(thread_id).state.live[-_GROWING:]]
+    newest = [one.version for one in core.log.load(thread_id).state.live[-GROWING:]]
     places = {item.key: at for at, item in enumerate(incoming)}
     rest: list[IncomingMessage] = []
     last = -1

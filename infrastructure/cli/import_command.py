@@ -11,6 +11,7 @@ import typer
 
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
+from refold.application.conversation.appending import GROWING
 from refold.application.conversation.message_meaning import same_beginning
 from refold.application.conversation.parsing import plain_message
 from refold.application.conversation.transcripts import (
@@ -295,9 +296,12 @@ def _store(
     # An adapter may have stored the same messages, with keys of its own.
     stored = (None if m.erased else m.message for m in conversation.messages())
     known = same_beginning(stored, (m.message for m in recorded.messages))
-    begins = range(known, len(recorded.messages), AT_ONCE)
+    # Messages that differ by reasoning only count as the same, and the newest may have grown by it.
+    newest = conversation.select_known(recorded.messages[max(0, known - GROWING) : known])
+    messages = [*newest, *recorded.messages[known:]]
+    begins = range(0, len(messages), AT_ONCE)
     for start in steps(begins, clean(conversation.thread_id), quiet=quiet or len(begins) < MANY):
-        appended = conversation.append_recorded(recorded.messages[start : start + AT_ONCE])
+        appended = conversation.append_recorded(messages[start : start + AT_ONCE])
         new += sum(m.new for m in appended.messages)
     if recorded.label:
         conversation.label(recorded.label, recorded=True)

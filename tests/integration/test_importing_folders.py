@@ -95,6 +95,29 @@ def test_a_session_that_grew_goes_on(refold: Refold, folder: Path) -> None:
     assert lengths(refold)["a"] == 10
 
 
+def test_reasoning_that_ends_an_answer_is_stored_when_it_is_there(
+    refold: Refold, tmp_path: Path
+) -> None:
+    def item(**payload: object) -> str:
+        return json.dumps({"type": "response_item", "payload": payload}) + "\n"
+
+    asked = item(type="message", role="user", content=[{"type": "input_text", "text": "Build it."}])
+    said = item(type="message", role="assistant", content=[{"type": "output_text", "text": "Yes."}])
+    thought = item(type="reasoning", summary=[{"type": "summary_text", "text": "Or not?"}])
+    file = tmp_path / "rollout.jsonl"
+    for lines in (asked + said, asked + said + thought + asked, asked + said + thought + asked):
+        file.write_text(lines)
+        assert refold("import", file).code == 0
+    out = refold("export", "rollout").out
+    assert [json.loads(line)["role"] for line in out.splitlines()] == [
+        "user",
+        "assistant",
+        "assistant",
+        "user",
+    ]
+    assert out.count("Or not?") == 1
+
+
 def test_one_thread_id_for_a_folder_is_refused(refold: Refold, folder: Path) -> None:
     done = refold("import", str(folder), "--thread", "t")
     assert done.code == 2
