@@ -109,7 +109,7 @@ def test_a_rebuild_outlasts_the_time_limit_of_transactions(
         closing(PostgresViews(log.store, log)) as views,
     ):
         Scribe(log).say("t", "hello")
-        finish = views.followed._finish
+        finish = views.followed._finish  # pyright: ignore[reportPrivateUsage]
 
         def finish_late(new: PostgresTables) -> None:
             time.sleep(1.5)
@@ -162,7 +162,7 @@ def test_a_check_and_its_sizes_outlast_the_time_limits_of_transactions(
         memory.conversation("t").append({"role": "user", "content": "hello"})
         assert memory.conversation("t").messages()
         for module, slow in (
-            (server_check._Check, "_check_positions"),
+            (server_check._Check, "_check_positions"),  # pyright: ignore[reportPrivateUsage]
             (followed_tables, "compare_tables"),
             (server_sizes, "_snapshots"),
         ):

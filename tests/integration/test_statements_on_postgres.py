@@ -76,5 +76,5 @@ def test_asking_for_the_newest_position_reads_no_more_pages_of_a_large_log(datab
         log.store.run(fill, (5_000,))
         assert log.newest() == 5_000
         log.store.run("ANALYZE {stored_events}")
-        (([plan],),) = log.store.rows(asked + positions._NEWEST)
+        (([plan],),) = log.store.rows(asked + positions._NEWEST)  # pyright: ignore[reportPrivateUsage]
     assert plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"] < 20
