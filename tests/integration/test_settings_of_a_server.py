@@ -90,11 +90,11 @@ def test_a_turn_that_is_held_keeps_no_key_of_erased_content(
 
 
 def test_a_turn_outlasts_the_time_limit_of_transactions(database: str) -> None:
-    limited = with_setting(database, "transaction_timeout", "300ms")
+    limited = with_setting(database, "transaction_timeout", "1s")
     with refold.open(limited) as one, refold.open(database) as other:
         conversation = one.conversation("t")
         with conversation.turn():
-            time.sleep(0.6)
+            time.sleep(1.5)
             with pytest.raises(refold.TurnTaken), other.conversation("t").turn(wait=0):
                 pass
 
@@ -148,17 +148,18 @@ def late(original: Callable[..., R]) -> Callable[..., R]:
     """The function, which begins later."""
 
     def call(*args: Any, **kwargs: Any) -> R:
-        time.sleep(0.8)
+        time.sleep(2)
         return original(*args, **kwargs)
 
     return call
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["transaction_timeout", "idle_in_transaction_session_timeout"])
 def test_a_check_and_its_sizes_outlast_the_time_limits_of_transactions(
     database: str, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    with refold.open(with_setting(database, name, "500ms")) as memory:
+    with refold.open(with_setting(database, name, "1500ms")) as memory:
         memory.conversation("t").append({"role": "user", "content": "hello"})
         assert memory.conversation("t").messages()
         for module, slow in (
