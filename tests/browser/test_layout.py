@@ -128,8 +128,13 @@ def test_a_long_output_is_folded_and_unfolds(open_page: "OpenPage") -> None:
 def test_a_picture_is_shown(open_page: "OpenPage") -> None:
     page = open_page("/conversation?id=working&start=0")
     picture = page.locator("article img")
-    picture.scroll_into_view_if_needed()
-    wait_until(lambda: bool(picture.evaluate("e => e.complete && e.naturalWidth > 0")))
+
+    def is_shown() -> bool:
+        # Messages get their heights when they come into view, so that the picture may move out of it.
+        picture.scroll_into_view_if_needed()
+        return bool(picture.evaluate("e => e.complete && e.naturalWidth > 0"))
+
+    wait_until(is_shown)
     assert picture.get_attribute("alt")
 
 
