@@ -232,7 +232,7 @@ class Reach:
         failures.
         """
         state = self.core.log.load(thread).state
-        # Of an erased conversation nothing says any more who owned it.
+        # An erased conversation has no owner any more, so it would seem to belong to everybody.
         return bool(state.version) and not state.erased and self.scope.reaches(thread)
 
 

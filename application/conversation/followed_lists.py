@@ -310,7 +310,7 @@ class FollowedLists:
         """
         given.read_beginning()
         rows = self._core.views.iter_conversations(f"{root}~")
-        # The id of another thread may begin in the same way.
+        # The id of a thread of its own may also begin with this one and a tilde.
         begin = len(root) + 1
         named = (r for r in rows if _CHILD.fullmatch(r.thread_id[begin:]))
         forks = [r for r in named if 0 < r.messages <= len(given)]

@@ -25,7 +25,8 @@ from refold.domain.quoted_text import IsQuoted, is_quoting, quote_checker, quoti
 AT_ONCE = 1_000
 """Number of events to read at a time."""
 
-BUT_COMPACTIONS = tuple(kind for kind in DECISION_KINDS if kind is not CompactionPerformed)
+_BUT_COMPACTIONS = tuple(kind for kind in DECISION_KINDS if kind is not CompactionPerformed)
+"""Kinds of decisions that are small to read."""
 
 Said = tuple[LoggedEvent, MessageAppended]
 """A message with its log entry."""
@@ -117,8 +118,8 @@ def _every_text(text: str) -> bool:
 def trace(core: Core, loaded: LoadedConversation, known: Lineage) -> Lineage:
     """Update ``known`` to the version of the loaded conversation.
 
-    Only the requested messages and decisions are read, and no compactions before these messages, which
-    contain nothing of them. So an erasure costs as much as there is that may contain what it removes.
+    Only the requested messages and decisions are read. Compactions before the first of these messages
+    cannot contain its text, and are not read.
     """
     places = _places(core, loaded)
     messages, decisions = dict(known.messages), list(known.decisions)
@@ -143,19 +144,16 @@ def trace(core: Core, loaded: LoadedConversation, known: Lineage) -> Lineage:
 
 
 def _decisions(places: StreamPlaces, after: int, first: int) -> Iterator[LoggedEvent]:
-    """Yield the decisions after a version; compactions before version ``first`` only if one has a focus.
+    """Yield the decisions after a version. Without a focus, compactions before version ``first`` are left out.
 
-    A compaction contains what was said before it, and its focus, which can quote a message that
-    comes later. Its request has the same focus.
+    A compaction contains text of earlier messages, and its focus, which can also quote a later one. The
+    request of the compaction has the same focus.
     """
     if after < first:
-        early = takewhile(
-            lambda logged: logged.version < first,
-            places.decisions_after(after, BUT_COMPACTIONS),
-        )
-        found = list(early)
-        if not any(_has_focus(logged.event) for logged in found):
-            yield from found
+        found = places.decisions_after(after, _BUT_COMPACTIONS)
+        early = list(takewhile(lambda logged: logged.version < first, found))
+        if not any(_has_focus(logged.event) for logged in early):
+            yield from early
             after = first
     yield from places.decisions_after(after)
 

@@ -139,10 +139,10 @@ def _sources_first(
     rows: Iterable[ConversationRow], within: Collection[str] | None
 ) -> list[ConversationRow]:
     """Return the rows of conversations that may have a summary: forks last, then in the order of their beginning."""
-    having = (row for row in rows if not row.erased and (row.compactions or row.erased_messages))
-    known = [row for row in having if within is None or row.thread_id in within]
+    compacted = (row for row in rows if not row.erased and (row.compactions or row.erased_messages))
+    reached = [row for row in compacted if within is None or row.thread_id in within]
     return sorted(
-        known, key=lambda row: (row.forked_from is not None, row.created_at, row.thread_id)
+        reached, key=lambda row: (row.forked_from is not None, row.created_at, row.thread_id)
     )
 
 

@@ -296,7 +296,7 @@ def _store(
     # An adapter may have stored the same messages, with keys of its own.
     stored = (None if m.erased else m.message for m in conversation.messages())
     known = same_beginning(stored, (m.message for m in recorded.messages))
-    # Messages that differ by reasoning only count as the same, and the newest may have grown by it.
+    # Messages that differ only in their reasoning count as the same, and the newest may have got some since.
     newest = conversation.select_known(recorded.messages[max(0, known - GROWING) : known])
     messages = [*newest, *recorded.messages[known:]]
     begins = range(0, len(messages), AT_ONCE)

@@ -97,7 +97,7 @@ def odd_role(source: Source) -> str | None:
 def speaks_openai(source: Source) -> bool:
     """Return whether the chats of a file have something that only the OpenAI chat API uses.
 
-    An export of refold has not, also where it has parts in the form in which that API gave them.
+    The answer is False for an export of refold, even if it keeps parts in the form of that API.
     """
     return source.once(_speaks_openai)
 
