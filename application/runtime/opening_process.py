@@ -63,8 +63,8 @@ def keep_in_child(one: object) -> None:
     _kept.add(one)
 
 
-def _prepare_fork() -> None:
-    # A forked process would wait for an import that another thread of this one had begun.
+def prepare_fork() -> None:
+    """Import what a forked process needs. It would wait for an import that another thread of this one had begun."""
     if not _holders:
         _holders.append(_holder())
 
@@ -78,7 +78,7 @@ def _note_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_prepare_fork, after_in_child=_note_fork)
+    os.register_at_fork(before=prepare_fork, after_in_child=_note_fork)
 
 
 class OpeningProcess:

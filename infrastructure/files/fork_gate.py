@@ -19,9 +19,9 @@ from typing import Any, TypeVar, cast
 from weakref import WeakMethod
 
 from refold.application.errors import OpenedBeforeFork
-from refold.application.runtime.opening_process import OpeningProcess
+from refold.application.runtime.opening_process import OpeningProcess, prepare_fork
 from refold.application.runtime.plain_lines import plain_logger, raised
-from refold.domain.late_model import guard_with
+from refold.domain.late_model import guard_with, set_constants
 
 PATIENCE = 5.0
 """Seconds that a fork waits for other threads to finish their SQLite work."""
@@ -121,6 +121,8 @@ class ForkGate:
         self._refused: set[object] = set()
         self._before: list[WeakMethod[Act]] = []
         self._in_child: list[WeakMethod[Act]] = []
+        self._builds: list[list[Any]] = []
+        """Locks of builds that each running fork holds."""
 
     def used(self) -> _Use:
         """Return a context manager for SQLite work. It waits for a running fork to finish."""
@@ -191,12 +193,17 @@ class ForkGate:
         """
         self._look()
         self._turn.acquire()
+        prepare_fork()
         thread = threading.get_ident()
         with self._changed:
             self.forks += 1
             self._forker = thread
             self._changed.wait_for(lambda: not self._is_used_besides(thread), PATIENCE)
-        _await_imports()
+        self._builds.append([])
+        _hold_builds(self._builds[-1])
+        if len(sys._current_frames()) > 1:  # The child of a single thread finds nothing half done.
+            with suppress(Exception):  # Another version of pydantic may refuse it.
+                set_constants()
         for let_go in _alive(self._before):
             try:
                 let_go()
@@ -207,6 +214,8 @@ class ForkGate:
 
     def after_fork_in_parent(self) -> None:
         """Let the other threads continue."""
+        if self._builds:
+            _release(self._builds.pop())
         with self._changed:
             self.forks = max(0, self.forks - 1)
             if not self.forks:
@@ -225,7 +234,7 @@ class ForkGate:
         self.uses = {thread: self.uses[thread]} if thread in self.uses else {}
         self.forks, self._forker, self._pid = 0, 0, os.getpid()
         self._turn, self._changed = threading.RLock(), threading.Condition()
-        self._open, self._before, self._in_child = set(), [], []
+        self._open, self._before, self._in_child, self._builds = set(), [], [], []
         for leave in leaving:
             with suppress(Exception):
                 leave()
@@ -241,11 +250,34 @@ class ForkGate:
         )
 
 
-def _await_imports() -> None:
-    """Wait until no other thread imports a module, which a child would have in halves for ever."""
+def _hold_builds(held: list[Any]) -> None:
+    """Wait until no other thread imports a module or builds a class, and hold the locks of builds.
+
+    ``held`` lists the acquired locks at any time, because the wait may be interrupted.
+
+    A child would have a module or a class in halves for ever.
+    """
     until = monotonic() + PATIENCE
-    while _imports_elsewhere() and monotonic() < until:
+    while True:
+        locks = _build_locks()
+        for lock in locks:
+            if lock.acquire(timeout=_LOOK):
+                held.append(lock)
+        if (len(held) == len(locks) and not _imports_elsewhere()) or monotonic() > until:
+            return
+        _release(held)
         sleep(_LOOK)
+
+
+def _release(held: list[Any]) -> None:
+    while held:
+        held.pop().release()
+
+
+def _build_locks() -> list[Any]:
+    """Return the locks under which classes are built: pydantic's own, which nothing public has, and refold's."""
+    pydantic_lock = getattr(sys.modules.get("pydantic.main"), "_rebuild_lock", None)
+    return [one for one in (pydantic_lock, _class_lock) if one is not None]
 
 
 def _import_locks() -> dict[str, Any]:
@@ -266,12 +298,12 @@ def _forget_imports() -> None:
 
     A thread may begin an import between the wait and the fork. Here its lock would stay held for ever.
     """
+    global _class_lock
     models: Any = sys.modules.get("pydantic.main")
-    if hasattr(
-        models, "_rebuild_lock"
-    ):  # Classes are built on first use, under one lock for all of them.
+    if hasattr(models, "_rebuild_lock"):
         models._rebuild_lock = threading.RLock()
-    guard_with(threading.RLock())
+    _class_lock = threading.RLock()
+    guard_with(_class_lock)
     for name in _imports_elsewhere():
         _import_locks().pop(name, None)
         if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
@@ -282,7 +314,8 @@ def _alive(methods: Iterable[WeakMethod[Act]]) -> list[Act]:
     return [method for one in list(methods) if (method := one()) is not None]
 
 
-guard_with(threading.RLock())
+_class_lock = threading.RLock()
+guard_with(_class_lock)
 GATE = ForkGate()
 """Gate of this process."""
 

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROGRAM = """
 import sys, threading
 import refold
@@ -63,6 +65,41 @@ memory.close()
 sys.exit(status)
 """
 
+BUILDS = """
+import os, sys, threading, time
+import refold
+from pydantic import BaseModel
+from pydantic_core import core_schema
+from refold.domain.late_model import LateBase
+
+begun, finished = threading.Event(), []
+
+class Slow:
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source, handler):
+        begun.set()
+        time.sleep(0.5)
+        finished.append(cls)
+        return core_schema.any_schema()
+
+class Value({base}, defer_build=True):
+    slow: Slow
+
+refold.open(sys.argv[1]).close()
+thread = threading.Thread(target=Value, kwargs={{"slow": 1}})
+thread.start()
+begun.wait()
+pid = os.fork()
+if not pid:
+    os._exit(0 if finished and Value(slow=2).slow == 2 else 5)
+thread.join()
+_, status = os.waitpid(pid, 0)
+other = threading.Thread(target=type("Value", ({base},), {{"__annotations__": {{"n": int}}}}), kwargs={{"n": 1}})
+other.start()
+other.join(20)
+sys.exit(os.waitstatus_to_exitcode(status) or other.is_alive())
+"""
+
 
 def run(program: str, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -84,3 +121,9 @@ def test_a_process_that_is_forked_during_an_import_can_import_as_well(tmp_path: 
     for attempt in range(4):
         done = run(FORKS, str(tmp_path / f"{attempt}.db"), f"{attempt * 0.01}")
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("base", ["BaseModel", "LateBase"])
+def test_a_process_is_not_forked_while_another_thread_builds_a_class(tmp_path: Path, base: str) -> None:
+    done = run(BUILDS.format(base=base), str(tmp_path / "log.db"))
+    assert done.returncode == 0, done.stderr
