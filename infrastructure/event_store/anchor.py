@@ -20,6 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from refold.application.errors import LogError
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.private_files import open_private, sync_names
 from refold.infrastructure.files.private_files import sync as sync_file
@@ -121,17 +122,7 @@ class Anchor:
 
     def lines(self) -> tuple[dict[bytes, Anchored], int]:
         """Return all intact lines by fingerprint, and the number of damaged lines."""
-        data = self._content()
-        found: dict[bytes, Anchored] = {}
-        first = _read(data[:SIZE])
-        damaged = int(bool(data) and (first is None or first.fingerprint != _TITLE))
-        for start in range(SIZE, len(data), SIZE):
-            line = _read(data[start : start + SIZE])
-            if line is None:
-                damaged += 1
-            elif line.fingerprint not in found or found[line.fingerprint].version < line.version:
-                found[line.fingerprint] = line
-        return found, damaged
+        return _lines_of(self._content())
 
     def changed(self, since: bytes) -> tuple[list[Anchored], bytes]:
         """Return the lines that differ from the content ``since``, and the content now."""
@@ -328,14 +319,30 @@ def _read(line: bytes) -> Anchored | None:
         return None
 
 
-def read_exported(path: Path) -> Iterator[Anchored]:
-    """Yield the intact lines of an exported anchor.
+def _lines_of(data: bytes) -> tuple[dict[bytes, Anchored], int]:
+    found: dict[bytes, Anchored] = {}
+    first = _read(data[:SIZE])
+    damaged = int(bool(data) and (first is None or first.fingerprint != _TITLE))
+    for start in range(SIZE, len(data), SIZE):
+        line = _read(data[start : start + SIZE])
+        if line is None:
+            damaged += 1
+        elif line.fingerprint not in found or found[line.fingerprint].version < line.version:
+            found[line.fingerprint] = line
+    return found, damaged
+
+
+def read_exported(path: Path) -> dict[bytes, Anchored]:
+    """Return the intact lines of an exported anchor by fingerprint. The file is read once: it may be a pipe.
 
     Raises:
-        OSError: the file cannot be read.
-        ValueError: the file is not an anchor.
+        LogError: the file cannot be read, or it is not an anchor.
     """
-    found, _ = Anchor(path).lines()
-    if not path.read_bytes().startswith(_TITLE) and not found:
-        raise ValueError(f"{path} is not an anchor of refold; `refold anchor --out FILE` makes one")
-    yield from found.values()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise LogError(f"the anchor {path} cannot be read: {error.strerror}") from error
+    found, _ = _lines_of(data)
+    if not data.startswith(_TITLE) and not found:
+        raise LogError(f"{path} is not an anchor of refold; `refold anchor --out FILE` makes one")
+    return found

@@ -205,13 +205,7 @@ def check(log: SQLiteLog, exported: Path | None) -> Checked:
     """Report all damage of a log, its snapshots and its anchor."""
     others: list[Held] = []
     if exported is not None:
-        try:
-            lines = {line.fingerprint: line for line in read_exported(exported)}
-        except OSError as error:
-            raise LogError(f"the anchor {exported} cannot be read: {error.strerror}") from error
-        except ValueError as error:
-            raise LogError(str(error)) from error
-        others.append(Held(lines, f"the anchor {exported}"))
+        others.append(Held(read_exported(exported), f"the anchor {exported}"))
     _, damaged = log.held.anchor.lines()
     checked = log.held.check(log.parts()[1], *others)
     if damaged:

@@ -193,8 +193,7 @@ def verify_file(path: Path, refused: LogError, *, anchor: Path | None = None) ->
     path = Path(os.path.realpath(path))
     held = known_outside(path)
     if anchor is not None:
-        lines = {line.fingerprint: line for line in read_exported(anchor)}
-        held.append(Held(lines, f"the anchor {anchor}"))
+        held.append(Held(read_exported(anchor), f"the anchor {anchor}"))
     with translate_errors(path):
         found = check_file(path, *held, key=_key())
     if not found.damage:

@@ -1,7 +1,9 @@
 """The anchor tells of a log that was cut or put back to an earlier day; nothing goes on by itself then."""
 
 import logging
+import os
 import shutil
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +14,7 @@ import refold
 from refold.application.errors import LogBehindAnchor, LogDamaged
 from refold.infrastructure.event_store.anchor import SIZE, Anchor, anchor_path
 from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.maintenance.restore import verify_file
 from tests.support.log_files import execute, flipped, log_of, rows, say, words_of
 
 
@@ -179,6 +182,34 @@ def test_an_exported_anchor_that_cannot_be_read_is_named(path: Path, tmp_path: P
         pytest.raises(refold.LogError, match=r"the anchor .*none\.anchor cannot be read: No such"),
     ):
         memory.verify(anchor=missing)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_an_exported_anchor_may_come_through_a_pipe(path: Path, tmp_path: Path) -> None:
+    pipe, checks = tmp_path / "pipe", list[bool]()
+    os.mkfifo(pipe)
+    with refold.open(path) as memory:
+        memory.anchor(tmp_path / "kept.anchor")
+        content = (tmp_path / "kept.anchor").read_bytes()
+        threading.Thread(target=pipe.write_bytes, args=(content,), daemon=True).start()
+        check = threading.Thread(
+            target=lambda: checks.append(memory.verify(anchor=pipe).ok), daemon=True
+        )
+        check.start()
+        check.join(20)
+        # Whoever still waits for the pipe gets its end.
+        os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))
+    assert checks == [True]
+
+
+def test_an_exported_anchor_that_cannot_be_read_is_named_where_the_log_cannot_be_opened(
+    path: Path, tmp_path: Path
+) -> None:
+    foreign = tmp_path / "notes.txt"
+    foreign.write_text("not an anchor")
+    for anchor, why in (tmp_path / "none.anchor", "cannot be read"), (foreign, "is not an anchor"):
+        with pytest.raises(refold.LogError, match=why):
+            verify_file(path, LogDamaged("", 0, "damaged"), anchor=anchor)
 
 
 def test_what_is_accepted_is_gone_on_with(path: Path) -> None:
