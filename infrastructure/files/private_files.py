@@ -3,7 +3,7 @@
 import os
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -100,6 +100,53 @@ else:
 
 
 @contextmanager
+def private_folder(within: Path, name: str) -> Generator[Path]:
+    """Yield a new hidden folder that only its owner can use, and remove it at the end of the block.
+
+    Reading a folder needs a descriptor. One is reserved for that, so the folder is also removed if the
+    block failed because the process may not open more files.
+    """
+    from tempfile import mkdtemp
+
+    reserved = os.pipe()
+    try:
+        folder = mkdtemp(prefix=f".{name}.", dir=within)
+    except BaseException:
+        _close(reserved)
+        raise
+    try:
+        yield Path(folder)
+    finally:
+        _close(reserved)
+        _remove(folder)
+
+
+def _close(descriptors: Iterable[int]) -> None:
+    for number in descriptors:
+        os.close(number)
+
+
+def _remove(folder: str) -> None:
+    """Remove a folder that has no links. Other than ``shutil.rmtree``, this opens one folder at a time.
+
+    Raises:
+        OSError: something cannot be read or removed.
+    """
+
+    def fail(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            raise error
+
+    for place, folders, files in os.walk(folder, topdown=False, onerror=fail):
+        for names, remove in ((files, os.unlink), (folders, os.rmdir)):
+            for name in names:
+                with suppress(FileNotFoundError):
+                    remove(f"{place}/{name}")
+    with suppress(FileNotFoundError):
+        os.rmdir(folder)  # noqa: PTH106 (a text)
+
+
+@contextmanager
 def new_file(to: Path, *, replace: bool) -> Generator[Path]:
     """Yield an empty private file, and move it to ``to`` at the end of the block.
 
@@ -111,12 +158,10 @@ def new_file(to: Path, *, replace: bool) -> Generator[Path]:
         TargetExists: ``to`` exists, and it is not a file or ``replace`` is false.
         LogNotFound: the folder of ``to`` does not exist.
     """
-    from tempfile import TemporaryDirectory
-
     to = Path(os.path.realpath(to))
     refuse(to, replace=replace)
-    with TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
-        made = Path(folder) / to.name
+    with private_folder(to.parent, to.name) as folder:
+        made = folder / to.name
         make_private(made)
         yield made
         sync(made)

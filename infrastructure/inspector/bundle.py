@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, TypeAlias
 
 from markupsafe import Markup
@@ -20,7 +19,7 @@ from refold.application.ports.read_models import (
     ListedConversation,
 )
 from refold.domain.errors import ConversationGone, UnknownMessage
-from refold.infrastructure.files.private_files import open_private, sync_names
+from refold.infrastructure.files.private_files import open_private, private_folder, sync_names
 
 from .access import Access
 from .file_pages import PANELS_OF_FILES, FilePages, Pictures, Source, style_of_files
@@ -153,8 +152,8 @@ def write_bundle(
     """
     to = to.resolve()
     refuse_folder(to, replace=replace)
-    with TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
-        made = Path(folder) / to.name
+    with private_folder(to.parent, to.name) as folder:
+        made = folder / to.name
         made.mkdir(mode=0o700)
         bundled = _Writer(memory, made, masker, source).write(watched)
         refuse_folder(to, replace=replace)

@@ -7,7 +7,6 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from filecmp import cmp
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, cast
 
 from eventsourcing.sqlite import SQLiteDatastore
@@ -32,7 +31,7 @@ from refold.infrastructure.event_store.envelope import (
     parse_frame,
 )
 from refold.infrastructure.event_store.shelf import SQLiteShelf
-from refold.infrastructure.files.private_files import open_private, refuse
+from refold.infrastructure.files.private_files import open_private, private_folder, refuse
 from refold.infrastructure.sqlite.read_only import connect_read_only
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite, write_ahead_path
 from refold.infrastructure.write_ahead.damaged_copies import (
@@ -188,8 +187,8 @@ def open_mended(log: Path, scratch: Path) -> Generator[Mended]:
         file = files.enter_context(write_ahead_path(log).open("rb"))
         images = PageImages(file, damage.chain, damage.frames)
         main = MainFile(log, images.page_size)
-        folder = files.enter_context(TemporaryDirectory(prefix=".pages.", dir=scratch))
-        made = Path(folder) / "pages.db"
+        folder = files.enter_context(private_folder(scratch, "pages"))
+        made = folder / "pages.db"
         _put_together(images, main, made, images.pages or main.pages)
         connection = files.enter_context(closing(_open_pages(made)))
         yield Mended(connection, carve(images, main), kept, is_whole=not images.unproved)
@@ -216,8 +215,8 @@ def _open_truncated(log: Path, extent: Extent, scratch: Path) -> Generator[sqlit
     """Yield a connection to the remaining pages of a truncated file, which SQLite refuses to read."""
     main = MainFile(log, extent.page_size)
     with ExitStack() as files:
-        folder = files.enter_context(TemporaryDirectory(prefix=".pages.", dir=scratch))
-        made, images, pages = Path(folder) / "pages.db", None, extent.pages
+        folder = files.enter_context(private_folder(scratch, "pages"))
+        made, images, pages = folder / "pages.db", None, extent.pages
         if chain := read_write_ahead(write_ahead_path(log)):
             file = files.enter_context(write_ahead_path(log).open("rb"))
             images = PageImages(file, chain, stored_frames(chain))

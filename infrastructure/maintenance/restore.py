@@ -4,7 +4,6 @@ import os
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Unpack
 
 from refold.application.erasure.erasing import erase_again
@@ -31,7 +30,13 @@ from refold.infrastructure.event_store.anchor_check import HeldLog
 from refold.infrastructure.event_store.file_format import check_place, identify
 from refold.infrastructure.event_store.recorder import LOCK_TIMEOUT, DurableDatastore, LogRecorder
 from refold.infrastructure.files.lock import WriteLock
-from refold.infrastructure.files.private_files import make_private, refuse, sync, sync_names
+from refold.infrastructure.files.private_files import (
+    make_private,
+    private_folder,
+    refuse,
+    sync,
+    sync_names,
+)
 from refold.infrastructure.settings.option_checks import Options
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 from refold.infrastructure.sqlite.sqlite_failures import (
@@ -70,8 +75,8 @@ def restore_log(
     backup = Path(os.path.realpath(source))
     _refuse(backup, to, force=force)
     # In a folder of its own, so that nothing of it is left if this is interrupted.
-    with translate_errors(to), TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
-        made = Path(folder) / to.name
+    with translate_errors(to), private_folder(to.parent, to.name) as folder:
+        made = folder / to.name
         _copy(backup, made)
         _copy_anchor(backup, made)
         with _open(made, options) as core:
