@@ -7,8 +7,7 @@ first looked up. Decision 43 says why.
 
 from abc import ABCMeta
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
-from functools import cache
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pydantic import VERSION, BaseModel
@@ -175,47 +174,6 @@ def _is_read_at_once(namespace: Mapping[str, Any], defaults: Mapping[str, Any]) 
         return True
     returned = "__annotations__" not in namespace and any("annotate" in name for name in namespace)
     return returned or any(type(one).__module__ == "pydantic.fields" for one in defaults.values())
-
-
-@cache
-def set_constants() -> None:
-    """Use pydantic in the ways in which refold uses it, so that its compiled code sets its constants.
-
-    It sets each of them on first use, and gives other threads a turn meanwhile. In a process that is forked then, the
-    constant is never set, and its first use never ends. This thread waits here for the thread that sets it.
-    """
-    from datetime import UTC, datetime
-    from pathlib import Path
-    from typing import Literal
-
-    from pydantic import Field, ValidationError
-
-    class Part(BaseModel, frozen=True, extra="forbid"):
-        kind: Literal["part"] = "part"
-        text: str = Field(min_length=1, max_length=9)
-
-    class Whole(BaseModel, frozen=True, arbitrary_types_allowed=True):
-        parts: tuple[Part, ...]
-        either: list[Part | int | str | None]
-        time: datetime
-        number: int = Field(default=0, ge=0)
-        real: float = Field(default=0.5, gt=0, le=1)
-        is_set: bool = False
-        raw: bytes = b""
-        file: Path = Path()
-        names: frozenset[str] = frozenset()
-        table: Mapping[str, Any] = Field(default_factory=dict[str, Any])
-        pair: tuple[str, int] = ("", 0)
-        body: Body | None = None
-        lock: AbstractContextManager[object] = _lock
-
-    part = {"text": "a"}
-    whole = Whole.model_validate({"parts": [part], "either": [part, 1, "a", None], "time": datetime.now(UTC)})
-    stored = whole.model_dump_json(exclude={"lock"}, exclude_none=True)
-    Whole.model_validate_json(stored)
-    whole.model_copy(update={"number": 1}).model_dump(mode="json", exclude={"lock"}, exclude_defaults=True)
-    with suppress(ValidationError):
-        Whole.model_validate({"parts": [{}], "number": -1, "time": "never"})
 
 
 if TYPE_CHECKING:

@@ -1,9 +1,14 @@
 """The process that opened a memory, and the time limits of its writes for a locked log."""
 
 import os
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
 from weakref import WeakSet
 
 from refold.application.errors import OpenedBeforeFork
@@ -67,6 +72,48 @@ def prepare_fork() -> None:
     """Import what a forked process needs. It would wait for an import that another thread of this one had begun."""
     if not _holders:
         _holders.append(_holder())
+    if len(sys._current_frames()) > 1:  # The child of a single thread finds nothing half done.
+        with suppress(Exception):  # Another version of pydantic may refuse it.
+            _set_constants()
+
+
+@cache
+def _set_constants() -> None:
+    """Use pydantic in the ways in which refold uses it, so that its compiled code sets its constants.
+
+    It sets each of them on first use, and gives other threads a turn meanwhile. In a process that is forked then, the
+    constant is never set, and its first use never ends. This thread waits here for the thread that sets it.
+    """
+    from pydantic import BaseModel, Field
+
+    class Part(BaseModel, frozen=True, extra="forbid"):
+        kind: Literal["part"] = "part"
+        text: str = Field(min_length=1, max_length=9)
+
+    class Whole(BaseModel, frozen=True, arbitrary_types_allowed=True):
+        parts: tuple[Part, ...]
+        either: list[Part | int | str | None]
+        time: datetime
+        number: int = Field(default=0, ge=0)
+        real: float = Field(default=0.5, gt=0, le=1)
+        is_set: bool = False
+        raw: bytes = b""
+        file: Path = Path()
+        names: frozenset[str] = frozenset()
+        table: Mapping[str, Any] = Field(default_factory=dict[str, Any])
+        pair: tuple[str, int] = ("", 0)
+        other: OpeningProcess | None = None
+
+    given = {
+        "parts": [{"text": "a"}],
+        "either": [{"text": "a"}, 1, "a", None],
+        "time": datetime(2000, 1, 1, tzinfo=UTC),
+    }
+    whole = Whole.model_validate(given)
+    Whole.model_validate_json(whole.model_dump_json(exclude_none=True))
+    whole.model_dump(mode="json", exclude_defaults=True)
+    with suppress(ValueError):
+        Whole.model_validate({"parts": [{}], "number": -1, "time": "never"})
 
 
 def _note_fork() -> None:

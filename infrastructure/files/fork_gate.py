@@ -21,7 +21,7 @@ from weakref import WeakMethod
 from refold.application.errors import OpenedBeforeFork
 from refold.application.runtime.opening_process import OpeningProcess, prepare_fork
 from refold.application.runtime.plain_lines import plain_logger, raised
-from refold.domain.late_model import guard_with, set_constants
+from refold.domain.late_model import guard_with
 
 PATIENCE = 5.0
 """Seconds that a fork waits for other threads to finish their SQLite work."""
@@ -201,9 +201,6 @@ class ForkGate:
             self._changed.wait_for(lambda: not self._is_used_besides(thread), PATIENCE)
         self._builds.append([])
         _hold_builds(self._builds[-1])
-        if len(sys._current_frames()) > 1:  # The child of a single thread finds nothing half done.
-            with suppress(Exception):  # Another version of pydantic may refuse it.
-                set_constants()
         for let_go in _alive(self._before):
             try:
                 let_go()
@@ -253,16 +250,13 @@ class ForkGate:
 def _hold_builds(held: list[Any]) -> None:
     """Wait until no other thread imports a module or builds a class, and hold the locks of builds.
 
-    ``held`` lists the acquired locks at any time, because the wait may be interrupted.
-
-    A child would have a module or a class in halves for ever.
+    A child would have a module or a class in halves for ever. ``held`` lists the acquired locks at any time,
+    because the wait may be interrupted.
     """
     until = monotonic() + PATIENCE
     while True:
         locks = _build_locks()
-        for lock in locks:
-            if lock.acquire(timeout=_LOOK):
-                held.append(lock)
+        held.extend(lock for lock in locks if lock.acquire(timeout=_LOOK))
         if (len(held) == len(locks) and not _imports_elsewhere()) or monotonic() > until:
             return
         _release(held)

@@ -124,6 +124,8 @@ def test_a_process_that_is_forked_during_an_import_can_import_as_well(tmp_path: 
 
 
 @pytest.mark.parametrize("base", ["BaseModel", "LateBase"])
-def test_a_process_is_not_forked_while_another_thread_builds_a_class(tmp_path: Path, base: str) -> None:
+def test_a_process_is_not_forked_while_another_thread_builds_a_class(
+    tmp_path: Path, base: str
+) -> None:
     done = run(BUILDS.format(base=base), str(tmp_path / "log.db"))
     assert done.returncode == 0, done.stderr
