@@ -72,7 +72,8 @@ def prepare_fork() -> None:
     """Import what a forked process needs. It would wait for an import that another thread of this one had begun."""
     if not _holders:
         _holders.append(_holder())
-    if len(sys._current_frames()) > 1:  # The child of a single thread finds nothing half done.
+    threads = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+    if len(threads) > 1:  # The child of a single thread finds nothing half done.
         with suppress(Exception):  # Another version of pydantic may refuse it.
             _set_constants()
 

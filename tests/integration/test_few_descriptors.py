@@ -1,7 +1,7 @@
 """A process that may open no more files leaves no hidden folder with conversations behind."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,7 +32,7 @@ WRITES: list[Callable[[refold.Memory, Path], object]] = [
 
 
 @contextmanager
-def descriptors_left(count: int) -> Iterator[None]:
+def descriptors_left(count: int) -> Generator[None]:
     """Let this process open so many files more."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     # What is free below the limit is used up first, because a limit does not count open files.
