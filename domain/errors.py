@@ -123,16 +123,28 @@ class VersionConflict(RefoldError):
         self.actual = actual
 
 
-class UnknownMessage(RefoldError, LookupError):
-    """The conversation has no message at this position, or the message was lost by damage."""
+UNLISTED = (
+    "has no place in the order of the log yet, which a replica and a role that may only read cannot give; "
+    "`refold list` on the primary gives it"
+)
 
-    def __init__(self, position: int, length: int, *, lost: bool = False) -> None:
+
+class UnknownMessage(RefoldError, LookupError):
+    """The conversation has no message at this position, or the message was lost by damage.
+
+    On a replica of a server, the message may also have no place in the order of the log yet.
+    """
+
+    def __init__(
+        self, position: int, length: int, *, lost: bool = False, unlisted: bool = False
+    ) -> None:
         known = f"positions 0 to {length - 1}" if length else "no messages yet"
-        super().__init__(
-            f"the message at position {position} was lost when the log was damaged; a backup may have it"
-            if lost
-            else f"there is no message at position {position}: the conversation has {known}"
-        )
+        why = f"there is no message at position {position}: the conversation has {known}"
+        if lost:
+            why = f"the message at position {position} was lost when the log was damaged; a backup may have it"
+        if unlisted:
+            why = f"the message at position {position} {UNLISTED}"
+        super().__init__(why)
         self.position = position
         self.length = length
 

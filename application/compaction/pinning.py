@@ -7,10 +7,10 @@ from refold.application.conversation.addresses import SCHEME, position_in
 from refold.application.conversation.entries import PinnedText
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.parsing import is_utf8
-from refold.application.conversation.stream_places import stored_messages
+from refold.application.conversation.stream_places import missing_message, stored_messages
 from refold.application.rendering.render import ledger_text
 from refold.application.runtime.core import Core
-from refold.domain.errors import InvalidMessage, UnknownMessage
+from refold.domain.errors import InvalidMessage
 from refold.domain.events import Event, MessagePinned
 from refold.domain.messages import Message, said, text_of
 from refold.domain.pinning import pin, stays_in_context, unpin
@@ -112,7 +112,7 @@ def _words(core: Core, thread_id: str, position: int) -> str:
     # Read the log: a read model may be outdated, and must not decide what is kept.
     found = stored_messages(core, thread_id, position, position + 1)
     if not found:
-        raise UnknownMessage(position, core.log.load(thread_id).state.length, lost=True)
+        raise missing_message(core, thread_id, position)
     return _words_of(found[0].message)
 
 

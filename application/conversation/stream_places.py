@@ -12,6 +12,7 @@ from refold.application.api.results import CompactionMark, StoredMessage
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.projections.row_changes import message_time
 from refold.application.runtime.core import Core
+from refold.domain.conversation import Conversation
 from refold.domain.errors import UnknownMessage
 from refold.domain.events import Event, EventLost, MessageAppended
 from refold.domain.value import build_in_order, build_unvalidated
@@ -297,5 +298,26 @@ def read_back(core: Core, thread_id: str, where: str | int) -> StoredMessage:
         raise UnknownMessage(position, length)
     found = stored_messages(core, thread_id, position, position + 1)
     if not found:
-        raise UnknownMessage(position, length, lost=True)
+        raise missing_message(core, thread_id, position)
     return found[0]
+
+
+def missing_message(core: Core, thread_id: str, position: int) -> UnknownMessage:
+    """Return the error for an existing position whose message the read models do not have."""
+    state = core.log.load(thread_id).state
+    unlisted = unlisted_version(core, thread_id, state, position) is not None
+    return UnknownMessage(position, state.length, lost=not unlisted, unlisted=unlisted)
+
+
+def unlisted_version(core: Core, thread_id: str, state: Conversation, position: int) -> int | None:
+    """Return the version of a message that only the read models do not have, or None.
+
+    The read models of a server wait for the place of the message in the order of the log.
+    """
+    if core.views.messages(thread_id, position, position + 1):
+        return None
+    version = places_in(core, thread_id, state.version, state.length).version_of(position)
+    for logged in core.log.read_at(thread_id, [] if version is None else [version]):
+        if isinstance(logged.event, MessageAppended):
+            return logged.version
+    return None

@@ -6,6 +6,7 @@ from typing import NamedTuple, cast
 
 from refold.application.conversation.addresses import SCHEME, address_of, position_in
 from refold.application.conversation.loaded import LoadedConversation
+from refold.application.conversation.stream_places import unlisted_version
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.read_models import MessageRow
 from refold.application.projections.fates import Fate
@@ -14,7 +15,7 @@ from refold.application.recall.hits import ContextVisibility
 from refold.application.recall.ranking import messages_at
 from refold.application.recall.recall_query import LEAST_TOKENS, MOST_TOKENS, whole_number
 from refold.application.runtime.core import Core
-from refold.domain.errors import InvalidSetting
+from refold.domain.errors import UNLISTED, InvalidSetting
 from refold.domain.events import MessageAppended
 from refold.domain.messages import readable
 from refold.domain.text_cuts import fitting_length
@@ -263,7 +264,7 @@ def query_history(core: Core, thread_id: str, query: HistoryQuery) -> HistoryPag
     if page.records:
         notices += _cut_notices(page.records)
     elif positions or not missing:
-        notices.append(_explain_nothing(query, positions, reach, length))
+        notices.append(_explain_nothing(core, loaded, query, positions, reach))
     return replace(page_of(loaded, page), missing=missing, notice="; ".join(notices) or None)
 
 
@@ -379,13 +380,20 @@ def _cut_notices(records: Sequence[HistoryRecord]) -> Iterator[str]:
 
 
 def _explain_nothing(
-    query: HistoryQuery, positions: Sequence[int], reach: Sequence[int], length: int
+    core: Core,
+    loaded: LoadedConversation,
+    query: HistoryQuery,
+    positions: Sequence[int],
+    reach: Sequence[int],
 ) -> str:
     """Explain why there is no record."""
+    length = loaded.state.length
     if not reach:
         return f"nothing there: the conversation has positions 0 to {length - 1}"
     if not positions:
         return "the messages with these ids are at other positions"
+    if unlisted_version(core, loaded.thread_id, loaded.state, positions[-1]) is not None:
+        return f"the message at position {positions[-1]} {UNLISTED}"
     if query.text is None:
         return "what was at these positions was lost when the log was damaged"
     which = " at these positions" if len(reach) < length else ""

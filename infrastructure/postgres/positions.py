@@ -23,11 +23,13 @@ SELECT id, false FROM (SELECT id FROM {stored_events} WHERE id > %s ORDER BY id 
 """Query for the identifiers without a position: those that were missing and are there now, and the new ones."""
 
 _NEWEST = """
-SELECT n.position, NOT pg_is_in_recovery() AND (
+SELECT n.position, current_setting('transaction_read_only') = 'off' AND has_table_privilege(n.tableoid, 'UPDATE') AND (
     coalesce((SELECT max(id) FROM {stored_events}) > n.last_id, false) OR EXISTS (SELECT FROM {missing_ids}))
 FROM {numbering} n
 """
-"""Query for the newest position, and whether there may be events without one.
+"""Query for the newest position, and whether there may be events without one to which this role may give one.
+
+On a replica, transactions are read-only.
 
 The newest identifier is the end of an index. For one that is larger than a value, the server reads the whole table: it
 expects to find one soon.
@@ -58,7 +60,10 @@ class Positions:
         self._store = store
 
     def give(self) -> int:
-        """Give positions to all committed events that have none, and return the newest position."""
+        """Give positions to all committed events that have none, and return the newest position.
+
+        A replica, and a role that may only read, give none.
+        """
         while True:
             ((newest, may_have_more),) = self._store.rows(_NEWEST)
             if not may_have_more:

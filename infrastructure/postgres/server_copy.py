@@ -35,11 +35,12 @@ JOIN {stored_events} e ON e.originator_id = n.stream AND e.originator_version = 
 LEFT JOIN {payload_keys} k ON k.originator_id = e.originator_id AND k.originator_version = e.originator_version
 """
 _WITHOUT_POSITION = """
-SELECT pg_is_in_recovery() AND (coalesce((SELECT max(id) FROM {stored_events}) > n.last_id, false)
+SELECT (current_setting('transaction_read_only') = 'on' OR NOT has_table_privilege(n.tableoid, 'UPDATE')) AND (
+    coalesce((SELECT max(id) FROM {stored_events}) > n.last_id, false)
     OR EXISTS (SELECT FROM {missing_ids} m JOIN {stored_events} e ON e.id BETWEEN m.first_id AND m.last_id))
 FROM {numbering} n
 """
-"""Query for whether a replica has events that cannot be read in the order of the log."""
+"""Query for whether a replica, or a role that may only read, has events that cannot be read in the order of the log."""
 
 
 class ServerCopyEnd:
@@ -58,14 +59,14 @@ class ServerCopyEnd:
         """Return the log position of the newest event; 0 in an empty log.
 
         Raises:
-            LogBusy: this is a replica, and has events that got no position on the primary yet.
+            LogBusy: this is a replica, or the role may only read, and there are events that got no position yet.
         """
         with as_log_errors(self.shown):
             newest = self._recorder.max_notification_id() or 0
             if retry(lambda: self._store.rows(_WITHOUT_POSITION)) == [(True,)]:
                 raise LogBusy(
-                    f"{self.shown}: this replica has events without a place in the order of the log, which the "
-                    "primary gives when it is read: run `refold list` there and copy again, or copy from there"
+                    f"{self.shown}: there are events without a place in the order of the log, which a replica or a "
+                    "role that may only read cannot give: run `refold list` on the primary, and copy again"
                 )
             return newest
 

@@ -2,10 +2,12 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -170,3 +172,58 @@ def test_a_check_and_its_sizes_outlast_the_time_limits_of_transactions(
             monkeypatch.setattr(module, slow, late(getattr(module, slow)))
         assert memory.verify().ok
         assert memory.stats().events == 1
+
+
+@pytest.fixture(params=["a role that may only read", "transactions that only read"])
+def reading(database: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of the log for a reader that cannot give events their place in it."""
+    with refold.open(database) as memory:
+        memory.conversation("t").append(
+            [{"role": "user", "content": f"hello {n}"} for n in range(3)]
+        )
+        assert len(memory.conversations()) == 1
+        memory.conversation("t").append({"role": "user", "content": "new"})
+    if request.param == "transactions that only read":
+        yield with_setting(database, "default_transaction_read_only", "on")
+        return
+    role = f"reader_{uuid4().hex}"  # All tests share the server and its roles.
+    with psycopg.connect(database, autocommit=True) as connection:
+        for statement in (
+            f"CREATE ROLE {role} LOGIN",
+            f"GRANT USAGE ON SCHEMA refold TO {role}",
+            f"GRANT SELECT ON ALL TABLES IN SCHEMA refold TO {role}",
+        ):
+            connection.execute(statement.encode())
+        yield database.replace("refold@", f"{role}@")
+        for statement in (f"DROP OWNED BY {role}", f"DROP ROLE {role}"):
+            connection.execute(statement.encode())
+
+
+def test_a_reader_lists_what_has_a_place_in_the_log(database: str, reading: str) -> None:
+    with refold.open(reading) as memory:
+        conversation = memory.conversation("t")
+        assert [row.messages for row in memory.conversations()] == [3]
+        assert "new" in str(conversation.context().messages[-1])
+        assert conversation.recall("new").hits == ()
+        assert memory.verify().ok
+        with refold.open(database) as writer:
+            assert [row.messages for row in writer.conversations()] == [4]
+        assert [row.messages for row in memory.conversations()] == [4]
+        assert 3 in [hit.position for hit in conversation.recall("new").hits]
+
+
+def test_a_reader_does_not_take_a_new_message_for_a_lost_one(database: str, reading: str) -> None:
+    with refold.open(reading) as memory:
+        conversation = memory.conversation("t")
+        with pytest.raises(refold.UnknownMessage, match="no place in the order of the log yet"):
+            conversation.read(3)
+        notice = conversation.query(start=3).notice or ""
+        assert "the message at position 3 has no place in the order of the log yet" in notice
+        with refold.open(database) as writer:
+            assert writer.conversation("t").read(3).text == "new"
+        assert conversation.read(3).text == "new"
+
+
+def test_a_copy_waits_for_the_place_of_each_event(reading: str, tmp_path: Path) -> None:
+    with pytest.raises(refold.LogBusy, match="without a place in the order of the log"):
+        refold.copy_log(reading, f"{tmp_path}/copy.db")
