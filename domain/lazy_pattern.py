@@ -1,11 +1,14 @@
-"""Regular expressions that are compiled when they are first used.
+"""Regular expressions and properties that are made when they are first used.
 
-Compiling all of them took a third of the time of importing refold. A program that only appends needs few.
+Compiling all expressions took a third of the time of importing refold. A program that only appends needs few.
 """
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+
+if TYPE_CHECKING:
+    from typing import Self
 
 _PARTS = (
     "search",
@@ -92,3 +95,30 @@ def lazy_pattern(source: str, flags: int = 0, signs: str = "") -> re.Pattern[str
         re.error: at the first use, if the source is not a regular expression.
     """
     return cast("re.Pattern[str]", _LazyPattern(source, flags, signs))
+
+
+_Value = TypeVar("_Value")
+
+
+class lazy_property(Generic[_Value]):  # noqa: N801 It is used like ``property``.
+    """A property whose value is computed once and kept in its object.
+
+    Other than with ``functools.cached_property`` of Python 3.11, no lock is held meanwhile. That lock is one for all
+    objects of a class. A process that is forked while another thread computes the value would wait for it for ever.
+    """
+
+    def __init__(self, compute: Callable[[Any], _Value]) -> None:
+        self._compute = compute
+        self._name = compute.__name__
+        self.__doc__ = compute.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> "Self": ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> _Value: ...
+    def __get__(self, instance: object, owner: type) -> "Self | _Value":
+        # Called only while the object has no such attribute. Threads that do this at once compute equal values.
+        if instance is None:
+            return self
+        value = instance.__dict__[self._name] = self._compute(instance)
+        return value

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 from refold.application.history.export import stored_name
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.domain.events import ConversationErased, MessageErased
+from refold.domain.lazy_pattern import lazy_property
 from refold.domain.notes import MemoriesChosen
 
 
@@ -42,17 +42,17 @@ class FollowedEvent:
         """True if content was erased from the event; the other fields are what is left."""
         return self.logged.erased
 
-    @cached_property
+    @lazy_property
     def name(self) -> str:
         """Stored name, such as ``message_appended``. docs/compatibility.md lists all names."""
         return "message_appended" if self.logged.is_unread else stored_name(self.logged.event)
 
-    @cached_property
+    @lazy_property
     def fields(self) -> Mapping[str, Any]:
         """All fields as JSON in their newest shape. docs/schemas describes them."""
         return self.logged.event.model_dump(mode="json")
 
-    @cached_property
+    @lazy_property
     def blocks(self) -> Sequence[Mapping[str, Any]]:
         """Content blocks of an appended message; a plain text is one block. Empty for other events."""
         message = self.logged.message

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -34,6 +33,7 @@ from refold.domain.events import (
     MessagePinned,
 )
 from refold.domain.frames import RequestFrameChanged
+from refold.domain.lazy_pattern import lazy_property
 from refold.domain.messages import Message
 from refold.domain.notes import ChosenMemory, MemoriesChosen, Note, NotesFlushed, Rewritten
 from refold.domain.noting import LEDGER, fitting_notes, notes_by_code
@@ -180,7 +180,7 @@ class ErasurePlan:
             rebuilt = (made,)
         return Done(self.messages, removed, rebuilt)
 
-    @cached_property
+    @lazy_property
     def _losses(self) -> Mapping[int, _Loss]:
         """Events that lose content, by version."""
         lost: dict[int, _Loss] = {}

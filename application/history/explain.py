@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 from refold.application.conversation.addresses import address_of
@@ -21,6 +20,7 @@ from refold.application.projections.decision_index import versions_about
 from refold.application.projections.fates import Decisions, Fate, When, fate_of
 from refold.application.runtime.core import Core
 from refold.domain.events import MessageAppended
+from refold.domain.lazy_pattern import lazy_property
 from refold.domain.turns import open_requests
 from refold.domain.value import Value
 
@@ -253,20 +253,20 @@ class _Judge:
             return "nothing is summarised", said
         return "newer than the active summary", said
 
-    @cached_property
+    @lazy_property
     def _recalled(self) -> dict[int, int]:
         """For each message with a recalled line, the newest message that the line follows."""
         events = sorted(self._loaded.window.recalled.items())
         return {line.position: at for at, event in events for line in event.lines}
 
-    @cached_property
+    @lazy_property
     def _previews(self) -> dict[int, dict[PreviewKey, Preview]]:
         found: dict[int, dict[PreviewKey, Preview]] = {}
         for key, preview in self._loaded.window.previews.items():
             found.setdefault(key[0], {})[key] = preview
         return found
 
-    @cached_property
+    @lazy_property
     def _requested(self) -> frozenset[int]:
         requests = open_requests(self._loaded.state)
         return frozenset(message.position for request in requests for message in request)

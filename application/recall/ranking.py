@@ -1,7 +1,6 @@
 """Rank passages, and read their words from the log."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import chain, groupby, islice
 from math import exp, inf
 from typing import NamedTuple
@@ -9,7 +8,7 @@ from typing import NamedTuple
 from refold.application.ports.conversation_log import ConversationLog, LoggedEvent
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
 from refold.application.runtime.core import Core
-from refold.domain.lazy_pattern import lazy_pattern
+from refold.domain.lazy_pattern import lazy_pattern, lazy_property
 from refold.domain.messages import readable_content
 
 from .features import BY_WORDS, BY_WORDS_AND_MEANING, Features, Matches, weigh
@@ -89,7 +88,7 @@ class Reasons:
         self._cosines = cosines
         self._spelled: dict[frozenset[str], str] = {}
 
-    @cached_property
+    @lazy_property
     def _words(self) -> Sequence[tuple[str, str, frozenset[str]]]:
         """Words of the question that have tokens, as they are and without marks, read only if a hit is shown."""
         asked, text = frozenset(self._question.tokens), self._question.text

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from math import log
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ from refold.application.runtime.plain_lines import conversation, plain_logger, r
 from refold.domain.events import LinesRecalled, MessageAppended, RecalledLine, Speaker
 from refold.domain.facts.cues import redact
 from refold.domain.facts.speech import is_program_text, user_words
-from refold.domain.lazy_pattern import lazy_pattern
+from refold.domain.lazy_pattern import lazy_pattern, lazy_property
 from refold.domain.messages import Message, readable, said
 from refold.domain.value import build_unvalidated
 
@@ -135,7 +134,7 @@ class _Search:
         self._loaded = loaded
         self._context = context
 
-    @cached_property
+    @lazy_property
     def _shown(self) -> str:
         """Everything that refold shows already: summary, ledger, index, and lines of earlier messages."""
         earlier = self._core.recalled.find(self._core.log, self._loaded).values()

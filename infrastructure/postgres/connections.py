@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from hashlib import blake2b
 from string import Formatter
 from typing import Any, LiteralString, NamedTuple, cast
@@ -18,6 +17,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.domain.errors import InvalidSetting
+from refold.domain.lazy_pattern import lazy_property
 from refold.infrastructure.files.log_place import hide_password
 
 from .failures import as_library_errors, wait_for_start
@@ -218,7 +218,7 @@ class Store:
             if found is not None and found[0] == connection.info.backend_pid:
                 self._prepares_after = 1
 
-    @cached_property
+    @lazy_property
     def is_replica(self) -> bool:
         """True if the server was a replica when this was asked first. Nothing can be written there."""
         ((found,),) = self.rows("SELECT pg_is_in_recovery()")

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from operator import itemgetter
 from typing import Any, cast
 
@@ -23,6 +22,7 @@ from refold.application.projections import request_sizes
 from refold.application.projections import summary_list as summaries
 from refold.application.projections import topic_list as topics
 from refold.application.projections.row_changes import Cell, Changes, RunChanges
+from refold.domain.lazy_pattern import lazy_property
 from refold.domain.value import Value, fields_of
 
 from .row_checksums import CHECKSUM
@@ -58,39 +58,39 @@ class Table:
     reads_messages: bool = False
     """True if appended messages change the table."""
 
-    @cached_property
+    @lazy_property
     def columns(self) -> tuple[str, ...]:
         """Columns without the checksum, in order."""
         return tuple(fields_of(self.row).types)
 
-    @cached_property
+    @lazy_property
     def selected(self) -> str:
         """All columns of a row with its checksum, as a query names them."""
         return ", ".join(self.types)
 
-    @cached_property
+    @lazy_property
     def flags(self) -> frozenset[str]:
         """Columns with truth values."""
         types = fields_of(self.row).types
         return frozenset(name for name, kind in types.items() if kind is bool)
 
-    @cached_property
+    @lazy_property
     def values(self) -> Callable[[Mapping[str, Cell]], tuple[Cell, ...]]:
         """Function that returns the values of a row in the order of the columns."""
         return cast("Callable[[Mapping[str, Cell]], tuple[Cell, ...]]", itemgetter(*self.columns))
 
-    @cached_property
+    @lazy_property
     def thread(self) -> int:
         """Index of the thread id in the columns."""
         return self.columns.index("thread_id")
 
-    @cached_property
+    @lazy_property
     def types(self) -> dict[str, type]:
         """Columns with their types."""
         types = fields_of(self.row).types
         return {name: _TYPES[kind] for name, kind in types.items()} | {CHECKSUM: int}
 
-    @cached_property
+    @lazy_property
     def required(self) -> frozenset[str]:
         """Columns that are never empty."""
         types = fields_of(self.row).types

@@ -89,6 +89,13 @@ def with_clock_or_chance(module: Module) -> Iterator[str]:
             yield f"{module.path}:{node.lineno}: uses .{node.attr}: pass it in as an argument"
 
 
+def with_locked_properties(module: Module) -> Iterator[str]:
+    """In Python 3.11 ``cached_property`` holds a lock, which a forked process may inherit."""
+    for line, source, name in imported_names(module):
+        if (source, name) == ("functools", "cached_property"):
+            yield f"{module.path}:{line}: use lazy_property"
+
+
 def with_lines_of_their_own(module: Module) -> Iterator[str]:
     """What a line in plain words shows is decided in one place: see application/runtime/plain_lines.py."""
     if module.path.stem == "plain_lines":

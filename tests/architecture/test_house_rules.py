@@ -15,6 +15,7 @@ EVERYWHERE: tuple[Rule, ...] = (
     rules.too_long,
     rules.vaguely_named,
     rules.with_long_functions,
+    rules.with_locked_properties,
 )
 
 
@@ -69,6 +70,7 @@ def test_the_layers_are_there_to_be_checked() -> None:
         (rules.vaguely_named, "domain/text_utils.py", ""),
         (rules.vaguely_named, "application/common/a.py", ""),
         (rules.with_long_functions, "domain/a.py", "def f():\n" + "    x = 1\n" * 40),
+        (rules.with_locked_properties, "domain/a.py", "from functools import cached_property"),
         (rules.with_clock_or_chance, "domain/a.py", "import time"),
         (rules.with_clock_or_chance, "domain/a.py", "def f():\n    import os.path"),
         (rules.with_clock_or_chance, "domain/a.py", "from uuid import uuid4"),

@@ -166,3 +166,54 @@ def test_a_fork_while_another_thread_imports_does_not_hang() -> None:
     words = [sys.executable, "-c", IMPORTING]
     ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert ended.stdout.split() == ["7"], ended.stderr
+
+
+PAUSED = """
+import os, sys, threading, time
+import refold
+
+def use(name):
+    with refold.open(f"{sys.argv[1]}/{name}.db", window=4_000) as memory:
+        talk = memory.conversation("t")
+        talk.append({"role": "user", "content": "The port of the test server is 5433."})
+        talk.append({"role": "assistant", "content": "I see."})
+        talk.recall("port")
+
+def pause(frame, event, _):
+    if event == "call" and frame.f_code.co_name == "_words":
+        sys.setprofile(None)
+        paused.set()
+        forked.wait()
+
+def use_and_pause():
+    sys.setprofile(pause)
+    use("parent")
+
+use("child")
+paused, forked = threading.Event(), threading.Event()
+thread = threading.Thread(target=use_and_pause)
+thread.start()
+paused.wait()
+pid = os.fork()
+if not pid:
+    use("child")
+    os._exit(7)
+for _ in range(1_000):
+    found, status = os.waitpid(pid, os.WNOHANG)
+    if found:
+        break
+    time.sleep(0.01)
+else:
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+    status = None
+forked.set()
+thread.join()
+print("hangs" if status is None else os.waitstatus_to_exitcode(status))
+"""
+
+
+def test_a_fork_while_another_thread_computes_a_property_does_not_hang(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", PAUSED, str(tmp_path)]
+    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.stdout.split() == ["7"], ended.stderr
