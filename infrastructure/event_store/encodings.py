@@ -211,10 +211,11 @@ class Encodings:
         own = self._keys.fingerprint
         if fingerprints and own is not None and newest == own not in fingerprints:
             self._shelf.refuse_unnoted()  # The row was changed.
-        for fingerprint in fingerprints:
-            self._keys.key(fingerprint)
         if self.encoding and not fingerprints:
             self._shelf.refuse_unnoted()
+            fingerprints = self._shelf.fingerprints()  # Others may store the first event meanwhile.
+        for fingerprint in fingerprints:
+            self._keys.key(fingerprint)
         if newest is not None and not self.encoding:
             self._keys.key(
                 newest

@@ -110,7 +110,10 @@ class SQLiteShelf:
     def refuse_unnoted(self) -> None:
         """Raise ``LogDamaged`` if there are encrypted events but no record of a key."""
         if self._began_encrypted:
-            raise _unnoted_error()
+            # In this order: a key is recorded with its first event, by others even now.
+            newest, noted = self.newest_key(), self.fingerprints()
+            if not noted or (newest is not None and newest not in noted):
+                raise _unnoted_error()
 
     @property
     def _began_encrypted(self) -> bool:

@@ -25,6 +25,7 @@ from refold.infrastructure.event_store.envelope import (
     PlainHead,
     parse_frame,
 )
+from refold.infrastructure.event_store.shelf import SQLiteShelf
 from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.command_line import Refold
 from tests.support.log_files import execute, flipped, rows, set_state
@@ -372,3 +373,28 @@ class NoShelf:
 
     def refuse_unnoted(self) -> None:
         raise AssertionError
+
+
+@pytest.mark.parametrize("earlier", [None, OTHER], ids=["the first key", "another key"])
+def test_a_log_that_another_begins_to_encrypt_meanwhile_is_not_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earlier: bytes | None
+) -> None:
+    path, read = tmp_path / "agent.db", SQLiteShelf.fingerprints
+
+    def key(fingerprint: str | None) -> bytes:
+        return KEY if fingerprint in (None, FINGERPRINT) else OTHER
+
+    def read_and_wait(shelf: SQLiteShelf) -> frozenset[str]:
+        found = read(shelf)
+        monkeypatch.setattr(SQLiteShelf, "fingerprints", read)
+        with refold.open(path, encryption_key=key) as other:
+            other.conversation("t").append(said(0))
+        return found
+
+    if earlier is not None:
+        with refold.open(path, encryption_key=earlier) as memory:
+            memory.conversation("earlier").append(said(0))
+    monkeypatch.setattr(SQLiteShelf, "fingerprints", read_and_wait)
+    with refold.open(path, encryption_key=key) as memory:
+        assert len(memory.conversation("t").messages()) == 1
+        assert memory.verify().ok
