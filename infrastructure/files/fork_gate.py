@@ -191,6 +191,7 @@ class ForkGate:
 
         Files that stay open are refused in the child.
         """
+        pools = _lock_of_pools()
         self._look()
         self._turn.acquire()
         prepare_fork()
@@ -208,6 +209,8 @@ class ForkGate:
                 logger.warning("a connection cannot be closed before a fork: %s", raised(error))
         if busy := sorted({str(one.path) for one in list(self._open) if one.path}):
             logger.warning("a forked process cannot open what is in use here: %s", ", ".join(busy))
+        if pools is None and (pools := _lock_of_pools()) is not None:
+            pools.acquire(timeout=PATIENCE)
 
     def after_fork_in_parent(self) -> None:
         """Let the other threads continue."""
@@ -272,6 +275,15 @@ def _build_locks() -> list[Any]:
     """Return the locks under which classes are built: pydantic's own, which nothing public has, and refold's."""
     pydantic_lock = getattr(sys.modules.get("pydantic.main"), "_rebuild_lock", None)
     return [one for one in (pydantic_lock, _class_lock) if one is not None]
+
+
+def _lock_of_pools() -> Any:
+    """Return the lock of Python's pools of threads, or None while their module is not imported.
+
+    The module acquires it before each fork, and releases it afterwards. If it is imported while this process waits to
+    fork, it does only the latter: with an error, or while another thread needs the lock.
+    """
+    return getattr(sys.modules.get("concurrent.futures.thread"), "_global_shutdown_lock", None)
 
 
 def _import_locks() -> dict[str, Any]:
