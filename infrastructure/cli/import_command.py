@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -20,7 +20,7 @@ from refold.application.conversation.transcripts import (
     Transcript,
 )
 from refold.application.errors import TranscriptError
-from refold.domain.errors import InvalidMessage
+from refold.domain.errors import InvalidMessage, OwnerConflict
 from refold.domain.messages import Message
 from refold.domain.value import replace
 from refold.infrastructure.files.log_place import LogPlace
@@ -208,12 +208,13 @@ def _import(
     quiet: bool,
 ) -> dict[str, Any]:
     require_one(transcript, thread)
-    chats = [
-        memory.conversation(c.thread_id if thread is None else thread, owner=owner)
-        for c in transcript.conversations
-    ]
+    ids = [c.thread_id if thread is None else thread for c in transcript.conversations]
+    if ids and thread is None:
+        ids[0] = _stored_id(memory, path, transcript.conversations[0], owner)
+    chats = [memory.conversation(one, owner=owner) for one in ids]
     for conversation, recorded in zip(chats, transcript.conversations, strict=True):
-        refuse_another(conversation, recorded, transcript)
+        if conversation.thread_id in (recorded.thread_id, thread):  # Else it was compared before.
+            refuse_another(conversation, recorded, transcript)
     return {
         "file": str(path),
         "format": transcript.format,
@@ -228,6 +229,41 @@ def _import(
             if s.damage
         ],
     }
+
+
+def _stored_id(
+    memory: Memory, path: Path, recorded: RecordedConversation, owner: str | None
+) -> str:
+    """Return the id under which the first conversation of a file is stored, or its own.
+
+    Without an id in the file it is named after the file, and after its place as soon as there are others.
+    """
+    from refold.infrastructure.transcripts.transcript_source import stem_of, thread_id
+
+    own, stem = recorded.thread_id, stem_of(path)
+    alone, placed = thread_id(stem), [thread_id(stem, place) for place in ("0", "1")]
+    if own not in (alone, *placed):
+        return own
+    others = placed if own == alone else [alone]
+    with suppress(OwnerConflict):
+        if not memory.conversation(own, owner=owner).version:
+            return next((one for one in others if _has_begun(memory, one, recorded, owner)), own)
+    return own
+
+
+def _has_begun(
+    memory: Memory, thread_id: str, recorded: RecordedConversation, owner: str | None
+) -> bool:
+    """Return whether a stored conversation and a recorded one have the same messages, as far as both go."""
+    with suppress(OwnerConflict):
+        stored = [
+            None if m.erased else m.message
+            for m in memory.conversation(thread_id, owner=owner).messages()
+        ]
+        common = min(len(stored), len(recorded.messages))
+        said = (m.message for m in recorded.messages)
+        return common > 0 and same_beginning(stored, said) == common
+    return False
 
 
 def require_one(transcript: Transcript, thread: str | None) -> None:

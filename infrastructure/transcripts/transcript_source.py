@@ -189,7 +189,7 @@ def parse_source(path: Path, data: bytes) -> Source:
     """
     if not data.strip(b" \t\r\n\x00"):
         raise UnknownFormat(f"{path} is empty: there is no conversation in it.")
-    stem = _stem(path)
+    stem = stem_of(path)
     document = _only_value(data)
     if document is None:
         return _json_lines(path, stem, data)
@@ -307,7 +307,8 @@ def _damage(line: int, reason: str, detail: str) -> Skipped:
     return Skipped(line=line, reason=reason, detail=detail[:160], damage=True)
 
 
-def _stem(path: Path) -> str:
+def stem_of(path: Path) -> str:
+    """Return the file name without the endings of transcripts."""
     name = Path(path.name)
     while name.suffix.lower() in _SUFFIXES and name.stem:
         name = Path(name.stem)

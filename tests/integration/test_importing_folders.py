@@ -183,3 +183,74 @@ def test_trajectories_and_packed_logs_of_a_folder_are_imported(
     assert "3 files with 3 conversations and 6 messages, of which 6 are new" in " ".join(
         done.out.split()
     )
+
+
+def chat(*words: str) -> dict[str, Any]:
+    roles = ("user", "assistant")
+    return {"messages": [{"role": roles[n % 2], "content": one} for n, one in enumerate(words)]}
+
+
+def events(*words: str) -> dict[str, Any]:
+    """Return a conversation of OpenHands whose events have no ids."""
+    return {
+        "history": [
+            {"source": ("user", "agent")[n % 2], "action": "message", "args": {"content": one}}
+            for n, one in enumerate(words)
+        ]
+    }
+
+
+@pytest.mark.parametrize("make", [chat, events])
+def test_a_file_of_one_conversation_without_an_id_that_gets_more(
+    refold: Refold, tmp_path: Path, make: Callable[..., dict[str, Any]]
+) -> None:
+    file, first = tmp_path / "talks.jsonl", make("Is it red?", "Yes.", "Why?")
+    file.write_text(jsonl(first))
+    refold("import", file)
+    assert lengths(refold) == {"talks": 3}
+    file.write_text(jsonl(first, make("Is it green?", "No.")))
+    for _ in range(2):
+        assert refold("import", file).code == 0
+        assert sorted(lengths(refold).values()) == [2, 3]
+    file.write_text(jsonl(first))
+    assert refold("import", file).code == 0
+    assert sorted(lengths(refold).values()) == [2, 3]
+
+
+@pytest.mark.parametrize("make", [chat, events])
+def test_a_file_of_conversations_without_ids_of_which_one_is_left(
+    refold: Refold, tmp_path: Path, make: Callable[..., dict[str, Any]]
+) -> None:
+    file, first = tmp_path / "talks.jsonl", make("Is it red?", "Yes.", "Why?")
+    file.write_text(jsonl(first, make("Is it green?", "No.")))
+    refold("import", file)
+    before = lengths(refold)
+    file.write_text(jsonl(first))
+    assert refold("import", file).code == 0
+    assert lengths(refold) == before
+    file.write_text(jsonl(make("Is it blue?", "No."), first))
+    assert refold("import", file).code == 2  # It has other conversations now.
+    assert lengths(refold) == before
+
+
+def test_another_file_of_the_same_name_is_another_conversation(
+    refold: Refold, tmp_path: Path
+) -> None:
+    for folder, words in (("one", ["Is it red?"]), ("two", ["Is it green?", "No."])):
+        file = tmp_path / folder / "talks.jsonl"
+        file.parent.mkdir()
+        file.write_text(jsonl(*([chat(*words)] * len(words))))
+        assert refold("import", file).code == 0
+    assert lengths(refold) == {"talks": 1, "talks:0": 2, "talks:1": 2}
+
+
+def test_a_message_that_was_erased_does_not_come_back_under_another_id(
+    refold: Refold, tmp_path: Path
+) -> None:
+    file, first = tmp_path / "talks.jsonl", chat("Is it red?", "Yes.")
+    file.write_text(jsonl(first))
+    refold("import", file)
+    refold("erase", "talks", "0", "--yes")
+    file.write_text(jsonl(first, chat("Is it green?", "No.")))
+    assert refold("import", file).code == 0
+    assert lengths(refold) == {"talks": 2, "talks:1": 2}
