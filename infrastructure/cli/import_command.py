@@ -21,7 +21,7 @@ from refold.application.conversation.transcripts import (
 )
 from refold.application.errors import TranscriptError
 from refold.domain.errors import InvalidMessage, OwnerConflict
-from refold.domain.messages import Message
+from refold.domain.messages import Block, Message
 from refold.domain.value import replace
 from refold.infrastructure.files.log_place import LogPlace
 
@@ -320,9 +320,16 @@ def _is_begin(stored: Message | None, message: Message) -> bool:
     """Return whether a message is the stored one, or has more blocks: its session may have gone on since."""
     if stored is None:
         return True
-    blocks = stored.blocks()
+    blocks = [*map(_identity, stored.blocks())]
     is_same_head = replace(stored, content="") == replace(message, content="")
-    return is_same_head and message.blocks()[: len(blocks)] == blocks
+    return is_same_head and [*map(_identity, message.blocks())][: len(blocks)] == blocks
+
+
+def _identity(block: Block) -> Block:
+    """Return a block, or the call of a result: the recording tool may have shortened old results since."""
+    if block.get("type") != "tool_result":
+        return block
+    return {"type": "tool_result", "tool_use_id": block.get("tool_use_id")}
 
 
 def _store(

@@ -254,3 +254,28 @@ def test_a_message_that_was_erased_does_not_come_back_under_another_id(
     file.write_text(jsonl(first, chat("Is it green?", "No.")))
     assert refold("import", file).code == 0
     assert lengths(refold) == {"talks": 2, "talks:1": 2}
+
+
+def test_a_session_whose_results_were_shortened_goes_on(refold: Refold, tmp_path: Path) -> None:
+    def look(output: str) -> dict[str, Any]:
+        response = {"functionResponse": {"id": "look-1", "response": {"output": output}}}
+        return {"id": "look-1", "name": "look", "args": {}, "result": [response]}
+
+    file = tmp_path / "session-1.json"
+    said = [{"id": "u1", "type": "user", "content": "Look."}]
+    more = [{"id": "g2", "type": "gemini", "content": "It is a tree."}]
+    for messages in (
+        [*said, {"id": "g1", "type": "gemini", "content": "", "toolCalls": [look("a tree")]}],
+        [
+            *said,
+            {"id": "g1", "type": "gemini", "content": "", "toolCalls": [
+                look("<tool_output_masked>a</tool_output_masked>")]},
+            *more,
+        ],
+    ):  # fmt: skip
+        file.write_text(
+            json.dumps({"sessionId": "g-1", "projectHash": "h", "messages": messages}, indent=2)
+        )
+        assert refold("import", file).code == 0
+    out = refold("export", "g-1").out
+    assert (out.count("a tree."), out.count('"a tree"'), out.count("masked")) == (1, 1, 0)
