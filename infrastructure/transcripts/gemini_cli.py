@@ -123,7 +123,7 @@ class _Journal:
         """Add a message of the context at one time, which can be shorter than what was recorded before."""
         key = usable_id(message.get("id")) or name
         first, earlier = self.found.get(key, (place, {}))
-        if _extent(message) > _extent(earlier):
+        if key not in self.found or _extent(message) > _extent(earlier):
             self.found[key] = (first, _with_results(message, earlier))
 
 

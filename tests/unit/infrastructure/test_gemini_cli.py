@@ -128,6 +128,43 @@ def test_messages_in_a_change_of_the_session_are_read(tmp_path: Path) -> None:
     assert reasons(talk) == ["change of the header"]
 
 
+def test_calls_and_results_without_words_in_a_change_of_the_session_are_read(
+    tmp_path: Path,
+) -> None:
+    answer = response("look-1", {"output": "a tree"})
+    history = [
+        talked("user", "1", [{"text": "Look."}]),
+        talked("gemini", "2", [{"functionCall": looked()}]),
+        talked("user", "3", [answer]),
+        talked("gemini", "4", [{"text": "A tree."}]),
+    ]
+    talk = read_records(tmp_path, HEADER, {"$set": {"messages": history}})
+    assert contents(only(talk)) == [
+        [text("Look.")],
+        [CALL],
+        [result("look-1", "a tree")],
+        [text("A tree.")],
+    ]
+
+
+def test_a_request_that_is_written_again_before_calls_counts_once(tmp_path: Path) -> None:
+    answer = response("look-1", {"output": "a tree"})
+    called = looked(status="success", result=[answer])
+    context = [
+        again("user", "u9", "Look."),
+        {"id": "g9", "type": "gemini", "content": [{"functionCall": looked()}]},
+        talked("user", "r9", [answer]),
+    ]
+    talk = read_records(
+        tmp_path,
+        HEADER,
+        talked("user", "u1", "Look."),
+        talked("gemini", "g1", "", toolCalls=[called]),
+        {"$set": {"messages": context}},
+    )
+    assert contents(only(talk)) == ["Look.", [CALL], [result("look-1", "a tree")]]
+
+
 def test_a_history_that_is_written_again_after_a_compression_counts_once(tmp_path: Path) -> None:
     kept = [again("user", "u9", "And blue?"), again("gemini", "g9", "Yes.\u200b <!-- hm -->")]
     context = [
