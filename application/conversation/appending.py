@@ -18,6 +18,7 @@ from refold.domain.errors import InvalidMessage, KeyReused, VersionConflict
 from refold.domain.events import Event, MessageAppended
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Author, Message, gist, has_thinking
+from refold.domain.originals import Original, items_after
 from refold.domain.turns import is_after_answer, is_bound
 from refold.domain.value import build_unvalidated, replace
 
@@ -222,6 +223,7 @@ def _with_rest_of_newest(
     newest = [one.version for one in core.log.load(thread_id).state.live[-GROWING:]]
     places = {item.key: at for at, item in enumerate(incoming)}
     rest: list[IncomingMessage] = []
+    kept: dict[str, list[Original | None]] = {}
     last = -1
     for logged in core.log.read_at(thread_id, newest):
         event = logged.event
@@ -232,22 +234,24 @@ def _with_rest_of_newest(
         if key not in places:
             continue
         last = max(last, places[key])
-        grown = _rest_of(incoming[places[key]], event.message, begin)
+        kept.setdefault(key, []).append(event.whole_original)
+        grown = _rest_of(incoming[places[key]], event.message, begin, kept[key])
         if grown is not None:
             end = begin + len(event.message.blocks())
             rest.append(_measure(core, grown, f"{key}#+{end}", incoming[places[key]].written_at))
-    whole = [*incoming[: last + 1], *rest, *incoming[last + 1 :]] if rest else incoming
-    return whole, last >= 0
+    return [*incoming[: last + 1], *rest, *incoming[last + 1 :]], last >= 0
 
 
-def _rest_of(item: IncomingMessage, stored: Message, begin: int) -> ParsedMessage | None:
-    """Return the blocks that follow those of a stored part, which begins with block ``begin``, or None."""
-    blocks, known = item.message.blocks(), stored.blocks()
-    end = begin + len(known)
-    if len(blocks) <= end or blocks[begin:end] != known:
+def _rest_of(
+    item: IncomingMessage, stored: Message, begin: int, kept: Sequence[Original | None]
+) -> ParsedMessage | None:
+    """Return what follows a stored part, which begins with block ``begin``, or None. ``kept``: forms until its end."""
+    blocks, end = item.message.blocks(), begin + len(stored.blocks())
+    if len(blocks) <= end or blocks[begin:end] != stored.blocks():
         return None
-    message = replace(item.message, content=blocks[end:])
-    return ParsedMessage(message, None, item.model, item.stop_reason)
+    rest = replace(item.message, content=blocks[end:])
+    form = items_after(kept, item.original, item.message.content, rest.content, is_first=not begin)
+    return ParsedMessage(rest, None, item.model, item.stop_reason, form)
 
 
 def recorded_key(message: RecordedMessage) -> str:
@@ -372,8 +376,7 @@ def _measure(
 ) -> IncomingMessage:
     size = core.counter.count_message(item.message)
     if not size.thinking and has_thinking(item.message):
-        # Thinking too short for a token counts as one: a message has thinking if that size is not
-        # 0.
+        # Thinking too short for a token counts as one: a message with thinking has a size above 0.
         size = TokenCount(total=size.total + 1, thinking=1)
     reasoning = item.original.reasoning if item.original else None
     sent = core.counter.count_text(json.dumps(reasoning)) if reasoning else 0

@@ -12,6 +12,7 @@ import pytest
 import refold
 from refold.application.conversation.transcripts import RecordedMessage
 from refold.domain.messages import Message
+from refold.domain.originals import Original
 from refold.infrastructure.event_store.stored_log import StoredLog
 from tests.support.builders import assistant, text, tool_result, tool_use, user
 from tests.support.real_data import files, needs_data
@@ -122,3 +123,45 @@ def test_known_messages_are_looked_up_and_read_together(
     assert again.positions == tuple(range(60))
     assert calls["versions_of_keys"] <= 3
     assert calls["read"] + calls["read_at"] <= 3
+
+
+@pytest.mark.parametrize("seen", [3, 5])
+def test_sealed_reasoning_in_the_rest_of_an_answer_is_kept(tmp_path: Path, seen: int) -> None:
+    def item(**payload: object) -> str:
+        return json.dumps({"type": "response_item", "payload": payload}) + "\n"
+
+    def sealed(number: int) -> str:
+        return item(
+            type="reasoning", summary=[], encrypted_content=f"sealed words {number} " + "x" * 30
+        )
+
+    def called(number: int) -> str:
+        return item(type="function_call", name="look", arguments="{}", call_id=f"c{number}")
+
+    asked = item(type="message", role="user", content=[{"type": "input_text", "text": "Look."}])
+    lines = [asked, *(one for n in range(3) for one in (sealed(n), called(n)))]
+    file = tmp_path / "rollout.jsonl"
+    with refold.open(":memory:", telemetry=False) as memory:
+        for upto in (seen, len(lines), len(lines)):
+            file.write_text("".join(lines[:upto]))
+            (one,) = refold.read_transcript(file).conversations
+            memory.conversation("t").append_recorded(one.messages)
+        out = json.dumps([*memory.conversation("t").export()])
+        assert len(blocks_of(memory.conversation("t"))) == 4
+        assert memory.verify().ok
+    for number in range(3):
+        assert out.count(f"sealed words {number}") == 1
+
+
+def test_sealed_reasoning_of_an_erased_part_does_not_come_back(memory: refold.Memory) -> None:
+    conversation = memory.conversation("t")
+    blocks = [tool_use(f"c{n}", part=n) for n in range(3)]
+    sealed = [{"type": "reasoning", "encrypted_content": f"sealed {n} " + "x" * 30} for n in (0, 2)]
+    for seen, items in ((1, sealed[:1]), (2, sealed[:1]), (3, sealed)):
+        original = Original(format="codex", data=items)
+        grown = RecordedMessage(message=assistant(*blocks[:seen]), key="m1", original=original)
+        conversation.append_recorded([*recorded([user("Build it.")]), grown])
+        if seen == 2:
+            conversation.erase(1)
+    assert len(conversation.messages()) == 4
+    assert "sealed 0" not in json.dumps([*conversation.export()])
