@@ -293,7 +293,7 @@ _KINDS = {
     "document": ("base64", "text", "content", "url", "file"),
 }
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_BLANKS = b" \t\r\n"
+_BLANKS, _SCHEMES = b" \t\r\n", ("http", "https", "gs", "s3", "file")  # Each has its provider.
 
 
 class SourceProblem(NamedTuple):
@@ -365,8 +365,7 @@ def _parts_problem(content: object) -> SourceProblem | None:
 
 
 def _is_base64(data: object) -> bool:
-    # Missing padding and line breaks are accepted, because it is unknown whether providers reject
-    # them.
+    # Missing padding and line breaks are accepted: it is unknown whether providers reject them.
     if not isinstance(data, str) or not data.isascii():
         return False
     given = data.encode().translate(None, _BLANKS)
@@ -376,7 +375,8 @@ def _is_base64(data: object) -> bool:
 
 
 def _is_address(url: object) -> bool:
-    return isinstance(url, str) and bool(url.strip()) and not url.startswith("data:")
+    scheme, _, place = url.partition("://") if isinstance(url, str) else ("", "", "")
+    return bool(place.strip()) and scheme.strip().lower() in _SCHEMES
 
 
 def _one_of(names: Iterable[str]) -> str:
