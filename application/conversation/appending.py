@@ -194,17 +194,8 @@ def append_recorded(
     incoming = [
         _measure(core, parse_recorded(m), recorded_key(m), m.at) for m in read_recorded(messages)
     ]
-    incoming, has_newest = _with_rest_of_newest(core, thread_id, incoming)
     # A later version may parse a recording differently: stored messages stay unchanged.
-    return store(
-        core,
-        thread_id,
-        incoming,
-        recorded=True,
-        compares=False,
-        presumes=not has_newest,
-        owner=owner,
-    )
+    return store(core, thread_id, incoming, recorded=True, compares=False, grows=True, owner=owner)
 
 
 _PART = lazy_pattern(r"(.*)#\+(\d+)", re.DOTALL)
@@ -214,13 +205,13 @@ GROWING = 16
 
 
 def _with_rest_of_newest(
-    core: Core, thread_id: str, incoming: list[IncomingMessage]
-) -> tuple[list[IncomingMessage], bool]:
+    core: Core, loaded: LoadedConversation, thread_id: str, incoming: Sequence[IncomingMessage]
+) -> tuple[Sequence[IncomingMessage], bool]:
     """Return the messages with what the newest stored ones lack, if they have grown since they were stored.
 
     The second value says whether some of the newest stored messages are among them.
     """
-    newest = [one.version for one in core.log.load(thread_id).state.live[-GROWING:]]
+    newest = [one.version for one in loaded.state.live[-GROWING:]]
     places = {item.key: at for at, item in enumerate(incoming)}
     rest: list[IncomingMessage] = []
     kept: dict[str, list[Original | None]] = {}
@@ -267,14 +258,14 @@ def store(
     recorded: bool,
     expected: int | None = None,
     compares: bool = True,
-    presumes: bool = False,
+    grows: bool = False,
     owner: str | None = None,
 ) -> Appended:
     """Store parsed and measured messages.
 
     ``expected``: version after which no messages may have been appended. ``compares``: whether messages
-    with the same key must be equal. ``presumes``: whether all are taken for new if the first is, until the log
-    refuses their keys. ``owner``: owner of the conversation, if known.
+    with the same key must be equal. ``grows``: whether the newest stored messages may have grown since. Then all
+    are taken for new if the first is, until the log refuses their keys. ``owner``: owner of the conversation, if known.
 
     Raises:
         OwnerConflict: the conversation has another owner; nothing is stored.
@@ -282,14 +273,19 @@ def store(
     if compares:
         refuse_duplicate_keys(incoming)
     known: dict[str, AppendedMessage] = {}
+    whole, presumes, seen = incoming, grows, -1
 
     def decide(loaded: LoadedConversation) -> Sequence[Event]:
-        nonlocal known, presumes
+        nonlocal known, presumes, whole, seen
         loaded.present().check_owner(owner)
-        is_new = presumes and _is_first_new(core, loaded, incoming)
+        if grows and loaded.state.version != seen:  # Another process may have stored a part.
+            seen = loaded.state.version
+            whole, has_newest = _with_rest_of_newest(core, loaded, thread_id, incoming)
+            presumes = presumes and not has_newest
+        is_new = presumes and _is_first_new(core, loaded, whole)
         presumes = False
-        known = {} if is_new else _find_stored(core, thread_id, incoming, compares=compares)
-        fresh = _select_new(incoming, known)
+        known = {} if is_new else _find_stored(core, thread_id, whole, compares=compares)
+        fresh = _select_new(whole, known)
         if fresh and expected is not None:
             refuse_conflict(core, loaded, expected)
         fresh = fresh if recorded else _mark_stale(core, loaded, fresh)
@@ -299,7 +295,7 @@ def store(
     loaded, events = core.log.transact(thread_id, decide, at=core.clock())
     stored = [e for e in events if isinstance(e, MessageAppended)]
     _notify_waiting(core, thread_id, stored)
-    answer = tuple(_merge_known(incoming, stored, known))
+    answer = tuple(_merge_known(whole, stored, known))
     return build_unvalidated(
         Appended, thread_id=thread_id, version=loaded.state.version, messages=answer
     )

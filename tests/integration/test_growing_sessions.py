@@ -165,3 +165,35 @@ def test_sealed_reasoning_of_an_erased_part_does_not_come_back(memory: refold.Me
             conversation.erase(1)
     assert len(conversation.messages()) == 4
     assert "sealed 0" not in json.dumps([*conversation.export()])
+
+
+def test_a_part_that_another_process_stored_meanwhile_gets_its_rest(tmp_path: Path) -> None:
+    with (
+        refold.open(tmp_path / "a.db", telemetry=False) as one,
+        refold.open(tmp_path / "a.db", telemetry=False) as other,
+    ):
+        one.conversation("t").append_recorded(recorded(TURN[:1]))
+        other.conversation("t").append_recorded(recorded([TURN[0], cut(TURN[1], 2)]))
+        more = [user(f"Question {n}") for n in range(40)]
+        one.conversation("t").append_recorded(recorded([*TURN, *more]))
+        assert blocks_of(one.conversation("t")) == all_blocks([*TURN, *more])
+
+
+def test_a_part_that_is_stored_while_the_whole_is_read_gets_its_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transact = StoredLog.transact
+    with (
+        refold.open(tmp_path / "a.db", telemetry=False) as one,
+        refold.open(tmp_path / "a.db", telemetry=False) as other,
+    ):
+
+        def interrupted(*given: Any, **how: Any) -> Any:
+            monkeypatch.setattr(StoredLog, "transact", transact)
+            other.conversation("t").append_recorded(recorded([TURN[0], cut(TURN[1], 2)]))
+            return transact(*given, **how)
+
+        monkeypatch.setattr(StoredLog, "transact", interrupted)
+        one.conversation("t").append_recorded(recorded(TURN))
+        assert blocks_of(one.conversation("t")) == all_blocks(TURN)
+        assert one.verify().ok
