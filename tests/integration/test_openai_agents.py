@@ -578,6 +578,73 @@ def test_every_way_to_run_an_agent(memory: refold.Memory, caplog: pytest.LogCapt
     asyncio.run(play())
 
 
+@pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
+def test_an_agent_that_is_a_tool_has_a_conversation_of_its_own(
+    memory: refold.Memory, caplog: pytest.LogCaptureFixture, is_streamed: bool
+) -> None:
+    # It inherits the filter of the run, and is often asked in the words of the user.
+    call = testing.function_call("run", {"command": "make"}, call_id="s1")
+    translator, inner = scripted([call], testing.assistant_message("hallo"))
+    asked = testing.function_call("translate", {"input": "hello"}, call_id="m1")
+    agent, outer = scripted(
+        testing.assistant_message("Hi."),
+        [asked],
+        testing.assistant_message("It is hallo."),
+        testing.assistant_message("Bye."),
+    )
+    agent.tools = [translator.as_tool("translate", "Translate.")]
+
+    async def play() -> list[Any]:
+        session = RefoldSession("t", memory)
+        for question in ("I am Ann.", "hello", "Thanks."):
+            if is_streamed:
+                config = config_of(session)
+                run = agents.Runner.run_streamed(
+                    agent, question, session=session, run_config=config
+                )
+                async for _ in run.stream_events():
+                    pass
+            else:
+                await ask(agent, session, question)
+        return await session.get_items()
+
+    items = asyncio.run(play())
+    assert [len(one.input) for one in inner.calls] == [1, 3]
+    assert [len(one.input) for one in outer.calls] == [1, 3, 5, 7]
+    assert [one["call_id"] for one in items if "call_id" in one] == ["m1", "m1"]
+    assert len(items) == 8
+    assert caplog.records == []
+
+
+def test_streamed_runs_at_once_store_each_question_once(memory: refold.Memory) -> None:
+    async def play() -> list[str]:
+        session = RefoldSession("t", memory)
+        begun, other = asyncio.Event(), asyncio.Event()
+
+        class Waiting(agents.RunHooks):  # type: ignore[misc]
+            async def on_llm_start(self, *_: Any, **__: Any) -> None:
+                # The filter has stored the question, and the run has not given it yet.
+                begun.set()
+                await other.wait()
+
+        async def stream(question: str, hooks: Any) -> None:
+            agent, _ = scripted(testing.assistant_message("Yes."))
+            run = agents.Runner.run_streamed(
+                agent, question, session=session, run_config=config_of(session), hooks=hooks
+            )
+            async for _ in run.stream_events():
+                pass
+
+        first = asyncio.create_task(stream("First", Waiting()))
+        await begun.wait()
+        await stream("Second", None)
+        other.set()
+        await first
+        return [one["content"] for one in await session.get_items() if one["role"] == "user"]
+
+    assert asyncio.run(play()) == ["First", "Second"]
+
+
 def test_conversations_of_the_server_are_refused(
     server: OpenAIServer, memory: refold.Memory
 ) -> None:

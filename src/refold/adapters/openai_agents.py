@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
@@ -34,7 +33,18 @@ from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.errors import InvalidMessage
 from refold.domain.originals import RESPONSES
 
-from .openai_items import Item, files_of, fingerprint, messages_of, with_files
+from .openai_items import (
+    RUN,
+    Item,
+    NotContinued,
+    Run,
+    end_of_known,
+    files_of,
+    fingerprint,
+    messages_of,
+    with_files,
+    without_halves,
+)
 
 __all__ = ["RefoldSession"]
 logger = plain_logger("refold.adapters.openai_agents")
@@ -89,8 +99,8 @@ class RefoldSession:
         self._unsaved: list[Item] = []
         self._given: list[Item] = []
         """Items that a run got last and has added since, for one that begins while the memory cannot be used."""
-        self._ahead = Counter[str]()
-        """Items that the filter has stored, and that the run will give as well."""
+        self._alone = Run(self, is_new=False)
+        """What calls outside of a run that got items share."""
         self._counted = ("", 0, 0)
         """A conversation, the number of its messages that were counted, and that of their items."""
         self._failures = Failures(logger, "the agent goes on without it")
@@ -101,6 +111,7 @@ class RefoldSession:
         most = resolve_session_limit(limit, self.session_settings)
         if most is not None and most < 0:
             most = None
+        RUN.set(Run(self, is_new=True))
         return await self._run(
             partial(self._get, most), lambda: _newest_of(self._known_here(), most)
         )
@@ -132,6 +143,8 @@ class RefoldSession:
     async def input_filter(self, data: CallModelData[Any]) -> ModelInputData:
         """Return the compacted input. Give it to the run as ``RunConfig(call_model_input_filter=…)``."""
         given = data.model_data
+        if not self._run_here().has_turn():
+            return given
         try:
             with waiting_at_most(self._lock_wait):
                 name = await _settled(
@@ -176,44 +189,49 @@ class RefoldSession:
         """Return the answer. If the memory cannot be used, return the other one, and why."""
         with self._lock:
             try:
-                if self._unsaved:
-                    self._current().append(messages_of(self._unsaved), recorded=True)
-                    self._given += self._unsaved
-                    self._unsaved.clear()
+                self._store_kept()
                 return call(), None
             except InvalidMessage:
                 raise
             except Exception as error:  # The agent must go on without its memory.
                 return otherwise(), error
 
+    def _run_here(self) -> Run:
+        run = RUN.get()
+        return run if run is not None and run.session is self else self._alone
+
     # What runs in a thread, while the lock is held.
+
+    def _store_kept(self) -> None:
+        if self._unsaved:
+            self._current().append(messages_of(self._unsaved), recorded=True)
+            self._given += self._unsaved
+            self._unsaved.clear()
 
     def _known_here(self) -> list[Item]:
         return cast("list[Item]", plain_json([*self._given, *self._unsaved], "items"))
 
     def _get(self, limit: int | None) -> list[Item]:
-        # A run begins: what an earlier one has not given any more, it will not give.
-        self._ahead.clear()
+        self._alone.begin()
         found = [] if limit == 0 else self._newest(limit)
         self._given = plain_json(found, "items")
         return found
 
     def _add(self, items: Sequence[Item]) -> None:
-        fresh: list[Item] = []
-        for item in items:
-            known = fingerprint(item) if self._ahead else ""
-            if self._ahead[known] > 0:
-                self._ahead[known] -= 1
-            else:
-                fresh.append(item)
+        run = self._run_here()
+        fresh, rest = run.fresh(items)
         if fresh:
             self._current().append(messages_of(fresh), recorded=True)
+        run.was_given(fresh, rest)
         self._given += items
 
     def _keep(self, items: Sequence[Item]) -> None:
         """Keep items until the memory works again. One that can never be stored would stand in the way of all."""
         read_messages(messages_of(items), recorded=True)
-        self._unsaved += items
+        run = self._run_here()
+        fresh, rest = run.fresh(items)
+        run.was_given(fresh, rest)
+        self._unsaved += fresh
 
     def _pop(self) -> Item | None:
         while True:
@@ -229,7 +247,7 @@ class RefoldSession:
             return items[-1]
 
     def _clear(self) -> None:
-        self._ahead.clear()
+        self._run_here().begin()
         while self._last(conversation := self._current()) is not None:
             try:
                 self._go_on(conversation, 0, [])
@@ -308,13 +326,16 @@ class RefoldSession:
     def _store_ahead(self, given: Sequence[Item]) -> str:
         """Store the end of the input that the run has not given to the session yet, and return the conversation."""
         with self._lock:
-            kept = _without_halves(self._newest(_COMPARED), self._given, given)
+            kept = without_halves(self._newest(_COMPARED), self._given, given)
             known = [*map(fingerprint, kept)]
             asked = [*map(fingerprint, given)]
-            begin = _end_of_known(known, asked)
+            begin = end_of_known(known, asked)
             if begin < len(given):
+                run = self._run_here()
+                if not run.is_new:
+                    raise NotContinued
                 self._current().append(messages_of(given[begin:]), recorded=True)
-                self._ahead.update(asked[begin:])
+                run.ahead.update(asked[begin:])
             return self._current().thread_id
 
     def _has_as_many(self, name: str, items: int) -> bool:
@@ -331,50 +352,6 @@ class RefoldSession:
         items += sum(len(_items_of(stored)) for stored in conversation.messages(read, length))
         self._counted = (conversation.thread_id, length, items)
         return items
-
-
-class NotContinued(Exception):
-    """The input of a model lacks items of its session."""
-
-
-def _end_of_known(known: Sequence[str], asked: Sequence[str]) -> int:
-    """Return where the part of the input begins that is new. ``known`` has the newest items of the session.
-
-    Raises:
-        NotContinued: items of the session are not in the input.
-    """
-    if not known:
-        return 0
-    for end in range(len(asked), 0, -1):
-        size = min(end, len(known))
-        if asked[end - 1] == known[-1] and asked[end - size : end] == known[-size:]:
-            return end
-    raise NotContinued
-
-
-def _without_halves(
-    known: Sequence[Item], got: Sequence[Item], given: Sequence[Item]
-) -> list[Item]:
-    """Return items without those that the SDK has left out of what a run got.
-
-    These are calls without a result, results without a call, and reasoning before such calls.
-    """
-    calls = {one.get("call_id") for one in got if _is_a(one, "_call")}
-    results = {one.get("call_id") for one in got if _is_a(one, "_output")}
-    halves = (calls ^ results) - {one.get("call_id") for one in given} - {None}
-    kept: list[Item] = []
-    before_a_half = False
-    for item in reversed(known):
-        if item.get("call_id") in halves:
-            before_a_half = _is_a(item, "_call")
-        elif not (before_a_half and item.get("type") == "reasoning"):
-            before_a_half = False
-            kept.append(item)
-    return kept[::-1]
-
-
-def _is_a(item: Item, kind: str) -> bool:
-    return str(item.get("type")).endswith(kind)
 
 
 def _newest_of(items: list[Item], limit: int | None) -> list[Item]:

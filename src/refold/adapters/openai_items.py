@@ -2,7 +2,9 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from itertools import groupby
 from typing import Any
 
@@ -201,3 +203,89 @@ def fingerprint(item: Mapping[str, Any]) -> str:
         ]
         kept["content"] = texts
     return json.dumps(kept, sort_keys=True, ensure_ascii=False, default=str)
+
+
+class NotContinued(Exception):
+    """The input of a model lacks items of its session."""
+
+
+def end_of_known(known: Sequence[str], asked: Sequence[str]) -> int:
+    """Return where the part of the input begins that is new. ``known`` has the newest items of the session.
+
+    Raises:
+        NotContinued: items of the session are not in the input.
+    """
+    if not known:
+        return 0
+    for end in range(len(asked), 0, -1):
+        size = min(end, len(known))
+        if asked[end - 1] == known[-1] and asked[end - size : end] == known[-size:]:
+            return end
+    raise NotContinued
+
+
+def without_halves(known: Sequence[Item], got: Sequence[Item], given: Sequence[Item]) -> list[Item]:
+    """Return items without those that the SDK has left out of what a run got.
+
+    These are calls without a result, results without a call, and reasoning before such calls.
+    """
+    calls = {one.get("call_id") for one in got if _is_a(one, "_call")}
+    results = {one.get("call_id") for one in got if _is_a(one, "_output")}
+    halves = (calls ^ results) - {one.get("call_id") for one in given} - {None}
+    kept: list[Item] = []
+    before_a_half = False
+    for item in reversed(known):
+        if item.get("call_id") in halves:
+            before_a_half = _is_a(item, "_call")
+        elif not (before_a_half and item.get("type") == "reasoning"):
+            before_a_half = False
+            kept.append(item)
+    return kept[::-1]
+
+
+def _is_a(item: Item, kind: str) -> bool:
+    return str(item.get("type")).endswith(kind)
+
+
+class Run:
+    """A run with a session. Agents that are its tools inherit its filter, but their input is another conversation."""
+
+    def __init__(self, session: object, *, is_new: bool) -> None:
+        self.session = session
+        self.ahead = Counter[str]()
+        """Items that the filter has stored, and that the run will give as well."""
+        self.is_new = is_new
+        """Whether the run has got its items and given none, so that its first input may have more than the session."""
+        self.is_turn = True
+        """Whether the next input is that of the run itself: it gives items to the session before each."""
+
+    def begin(self) -> None:
+        """Begin again: what an earlier run has not given any more, it will not give."""
+        self.ahead.clear()
+        self.is_new = self.is_turn = True
+
+    def has_turn(self) -> bool:
+        """Return whether an input is that of the run itself. Until it gives items, the next ones are not."""
+        is_turn, self.is_turn = self.is_turn, False
+        return is_turn
+
+    def fresh(self, items: Sequence[Item]) -> tuple[list[Item], Counter[str]]:
+        """Return those items that the filter has not stored, and what it has stored besides."""
+        rest = self.ahead.copy()
+        found: list[Item] = []
+        for item in items:
+            known = fingerprint(item) if rest else ""
+            if rest[known] > 0:
+                rest[known] -= 1
+            else:
+                found.append(item)
+        return found, rest
+
+    def was_given(self, fresh: Sequence[Item], rest: Counter[str]) -> None:
+        """Note that the session has these items."""
+        self.ahead, self.is_new = rest, False
+        self.is_turn = self.is_turn or bool(fresh)
+
+
+RUN = ContextVar[Run | None]("refold_openai_agents_run", default=None)
+"""Run whose session was asked for its items last, in the task of that run and in those that it starts."""
