@@ -645,6 +645,36 @@ def test_streamed_runs_at_once_store_each_question_once(memory: refold.Memory) -
     assert asyncio.run(play()) == ["First", "Second"]
 
 
+def test_items_that_were_kept_are_stored_once_if_the_log_works_again_before_the_next_request(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "a.db"
+    holder = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+
+    class Locked(RefoldSession):
+        async def add_items(self, items: Any) -> None:
+            is_turn = len(items) == 2
+            if is_turn:
+                holder.execute("BEGIN EXCLUSIVE")
+            await super().add_items(items)
+            if is_turn:
+                holder.execute("ROLLBACK")
+
+    async def play(memory: refold.Memory) -> list[Any]:
+        session = Locked("t", memory, lock_wait=0.1)
+        call = testing.function_call("run", {"command": "make"}, call_id="c1")
+        agent, _ = scripted([call], testing.assistant_message("Done."))
+        await ask(agent, session, "Build it.")
+        return await session.get_items()
+
+    with refold.open(path, telemetry=False) as memory:
+        items = asyncio.run(play(memory))
+    holder.close()
+    assert [one["call_id"] for one in items if "call_id" in one] == ["c1", "c1"]
+    assert len(items) == 4
+    assert "lacks items" not in caplog.text
+
+
 def test_conversations_of_the_server_are_refused(
     server: OpenAIServer, memory: refold.Memory
 ) -> None:

@@ -326,6 +326,7 @@ class RefoldSession:
     def _store_ahead(self, given: Sequence[Item]) -> str:
         """Store the end of the input that the run has not given to the session yet, and return the conversation."""
         with self._lock:
+            self._store_kept()
             kept = without_halves(self._newest(_COMPARED), self._given, given)
             known = [*map(fingerprint, kept)]
             asked = [*map(fingerprint, given)]
