@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 
@@ -32,9 +32,11 @@ from langchain_core.messages import (  # noqa: E402
 from langchain_core.tools import tool  # noqa: E402
 from langgraph.checkpoint.memory import InMemorySaver  # noqa: E402
 from langgraph.checkpoint.sqlite import SqliteSaver  # noqa: E402
+from langgraph.graph import START, MessagesState, StateGraph  # noqa: E402
 
 from refold.adapters.langchain import (  # noqa: E402
     MemoryMiddleware,
+    MemoryState,
     import_checkpoints,
     stored_messages,
 )
@@ -244,6 +246,54 @@ def test_without_a_checkpointer_the_state_stays_whole(
     assert len(messages) == len(memory.conversation("t").messages()) == 30
     assert len(memory.conversations()) == 1
     assert sum("needs a checkpointer" in r.getMessage() for r in caplog.records) == 1
+
+
+class Passed(TypedDict):
+    """State of a graph that replaces its messages with those of its agent."""
+
+    messages: list[Any]
+
+
+@pytest.mark.parametrize("state", [Passed, MemoryState])
+def test_the_state_of_an_agent_inside_of_another_graph_stays_whole(
+    memory: refold.Memory, state: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = GenericFakeChatModel(messages=itertools.repeat("It is so."))
+    agent = create_agent(model, middleware=[MemoryMiddleware(memory, keep_in_state=2)])
+    graph = StateGraph(state).add_node("agent", agent).add_edge(START, "agent")
+    compiled: Any = graph.compile(checkpointer=InMemorySaver())
+    messages: list[Any] = []
+    for number in range(4):
+        asked = HumanMessage(f"Question {number}")
+        given = [*messages, asked] if state is Passed else [asked]
+        messages = compiled.invoke({"messages": given}, CONFIG)["messages"]
+    stored = memory.conversation("t").messages()
+    assert [one.text for one in stored] == [one.text for one in messages]
+    assert len(messages) == 8
+    assert len(memory.conversations()) == 1
+    assert sum("needs a checkpointer" in r.getMessage() for r in caplog.records) == 1
+
+
+def test_the_state_of_an_agent_inside_of_another_graph_is_kept_short_if_it_lasts(
+    memory: refold.Memory,
+) -> None:
+    model = GenericFakeChatModel(messages=itertools.repeat("It is so."))
+    middleware = MemoryMiddleware(memory, thread="inner", keep_in_state=2)
+    agent = create_agent(model, middleware=[middleware], checkpointer=True)
+    lengths: list[int] = []
+
+    def ask_agent(state: Any) -> Any:
+        asked = [HumanMessage(state["messages"][-1].text)]
+        lengths.append(len(agent.invoke({"messages": asked})["messages"]))
+        return {"messages": []}
+
+    graph = StateGraph(MessagesState).add_node("ask", ask_agent).add_edge(START, "ask")
+    compiled: Any = graph.compile(checkpointer=InMemorySaver())
+    for number in range(4):
+        compiled.invoke({"messages": [HumanMessage(f"Question {number}")]}, CONFIG)
+    assert lengths == [2] * 4
+    assert len(memory.conversation("inner").messages()) == 8
+    assert len(memory.conversations()) == 1
 
 
 def test_other_middleware_composes_with_it(server: StrictServer, memory: refold.Memory) -> None:

@@ -192,13 +192,21 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         return await asyncio.to_thread(self.after_agent, state, runtime)
 
     def _is_passed_on(self) -> bool:
-        """Return whether the application passes the messages from turn to turn, as no checkpointer keeps the state."""
+        """Return whether the application passes the messages from turn to turn, as no checkpointer keeps the state.
+
+        A graph inside of another one has its checkpointer, but begins without a state, unless it asks for one to last.
+        """
         known = get_config().get("configurable", {})
-        if known.get(_CHECKPOINTER, self) is not None:
+        graph, _, _ = str(known.get("checkpoint_ns") or "").rpartition("|")
+        # The name of a task has its id, which is another one in each turn.
+        if known.get(_CHECKPOINTER, self) is not None and ":" not in graph:
             return False
         if not self._said_passed_on:
             self._said_passed_on = True
-            logger.warning("keep_in_state needs a checkpointer; without one the state stays whole")
+            logger.warning(
+                "keep_in_state needs a checkpointer that keeps the agent's own state; "
+                "without one the state stays whole"
+            )
         return True
 
     def _thread_id(self) -> str:
