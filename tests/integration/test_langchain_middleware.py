@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
@@ -294,6 +295,48 @@ def test_the_state_of_an_agent_inside_of_another_graph_is_kept_short_if_it_lasts
     assert lengths == [2] * 4
     assert len(memory.conversation("inner").messages()) == 8
     assert len(memory.conversations()) == 1
+
+
+def test_an_agent_remembers_in_its_own_conversation_while_a_sub_agent_runs(
+    memory: refold.Memory,
+) -> None:
+    has_answered = threading.Event()
+
+    class Calling(GenericFakeChatModel):
+        def bind_tools(self, tools: Any, **given: Any) -> Any:
+            del tools, given
+            return self
+
+    class Later(AgentMiddleware[Any, Any, Any]):
+        def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+            if request.tool_call["name"] == "remember":
+                assert has_answered.wait(30)
+            return handler(request)
+
+    middleware = MemoryMiddleware(memory, edits="allow")
+    helper: Any = create_agent(
+        Calling(messages=itertools.repeat("It is so.")), middleware=[middleware]
+    )
+
+    @tool
+    def ask_helper(question: str) -> str:
+        """Ask the helper."""
+        answer: str = helper.invoke({"messages": [HumanMessage(question)]})["messages"][-1].text
+        has_answered.set()
+        return answer
+
+    note = {"text": "Ann likes tea.", "kind": "preference"}
+    calls: list[Any] = [
+        {"name": "ask_helper", "args": {"question": "What is so?"}, "id": "c1"},
+        {"name": "remember", "args": note, "id": "c2"},
+    ]
+    answers = iter([AIMessage("", tool_calls=calls), AIMessage("Done.")])
+
+    agent: Any = create_agent(
+        Calling(messages=answers), tools=[ask_helper], middleware=[middleware, Later()]
+    )
+    agent.invoke({"messages": [HumanMessage("I like tea. Ask the helper.")]}, CONFIG)
+    assert [one.text for one in memory.conversation("t").notes()] == ["Ann likes tea."]
 
 
 def test_other_middleware_composes_with_it(server: StrictServer, memory: refold.Memory) -> None:

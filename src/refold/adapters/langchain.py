@@ -1,6 +1,7 @@
 """A memory for agents of LangChain, as middleware of ``create_agent``."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NotRequired, TypedDict, cast
@@ -57,6 +58,9 @@ __all__ = [
 logger = plain_logger("refold.adapters.langchain")
 _CHECKPOINTER = "__pregel_checkpointer"
 """Key of the checkpointer in the configuration of a running graph; None if there is no checkpointer."""
+
+_REMEMBERED = 256
+"""Number of graphs whose conversations are remembered for their tools."""
 
 
 class Removed(TypedDict):
@@ -120,8 +124,10 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self._lock_wait = lock_wait
         self._failures = Failures(logger, "the model gets the agent's own messages")
         self._said_passed_on = False
+        self._conversations = OrderedDict[tuple[str, str], str]()
+        """Conversations of the graphs that called their model last, by thread and graph."""
         wanted = recall or edits is not None
-        self.tools = _memory_tools(self._memory, self._thread_id, edits) if wanted else []
+        self.tools = _memory_tools(self._memory, self._own_conversation, edits) if wanted else []
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -197,9 +203,8 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         A graph inside of another one has its checkpointer, but begins without a state, unless it asks for one to last.
         """
         known = get_config().get("configurable", {})
-        graph, _, _ = str(known.get("checkpoint_ns") or "").rpartition("|")
         # The name of a task has its id, which is another one in each turn.
-        if known.get(_CHECKPOINTER, self) is not None and ":" not in graph:
+        if known.get(_CHECKPOINTER, self) is not None and ":" not in _graph():
             return False
         if not self._said_passed_on:
             self._said_passed_on = True
@@ -213,6 +218,12 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         if self._thread is not None:
             return self._thread
         return str(get_config().get("configurable", {}).get("thread_id") or "agent")
+
+    def _own_conversation(self) -> str:
+        """Return the conversation of the agent whose tool runs: others may use the same thread at the same time."""
+        thread_id = self._thread_id()
+        known = self._conversations.get((thread_id, _graph()))
+        return known or self._memory.current(thread_id).thread_id
 
     def _follow(self, thread_id: str, messages: Sequence[AnyMessage], state: Any) -> str:
         """Store new messages of the state. A reply is one when other middleware has approved or changed it."""
@@ -228,6 +239,9 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> tuple[str, bool]:
         """Store new messages of the state. Return the conversation, and whether it has no others."""
         name = self._follow(thread_id, own, state)
+        self._conversations[thread_id, _graph()] = name
+        if len(self._conversations) > _REMEMBERED:
+            self._conversations.popitem(last=False)
         # The beginning of a state may be in the log only.
         return name, self._memory.followed(thread_id, len(own)) == name
 
@@ -248,22 +262,28 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         return request.override(messages=own)
 
 
+def _graph() -> str:
+    """Return which graph runs: empty, or the path of the tasks in which it runs inside of others."""
+    known = get_config().get("configurable", {})
+    return str(known.get("checkpoint_ns") or "").rpartition("|")[0]
+
+
 def _memory_tools(
-    memory: FollowingMemory, thread_id: Callable[[], str], edits: EditMode | None
+    memory: FollowingMemory, name: Callable[[], str], edits: EditMode | None
 ) -> list[Any]:
     """Return the tools with which an agent searches its conversation, and edits its memory if that is allowed."""
     known = memory.conversation("agent").tools(edits=edits)
-    return [_memory_tool(tool, memory, thread_id, edits) for tool in known]
+    return [_memory_tool(tool, memory, name, edits) for tool in known]
 
 
 def _memory_tool(
-    tool: Tool, memory: FollowingMemory, thread_id: Callable[[], str], edits: EditMode | None
+    tool: Tool, memory: FollowingMemory, name: Callable[[], str], edits: EditMode | None
 ) -> Any:
     from langchain_core.tools import StructuredTool
 
     def answer(**given: Any) -> str:
         try:
-            tools = memory.current(thread_id()).tools(edits=edits)
+            tools = memory.conversation(name()).tools(edits=edits)
             return next(one for one in tools if one.name == tool.name).call(given).text
         except Exception as error:  # The agent must go on without its memory.
             return (
