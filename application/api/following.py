@@ -1,11 +1,13 @@
 """A memory as adapters use it: it follows an application's list, and gives the compacted request."""
 
+import asyncio
 import logging
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from refold.application.conversation.followed_lists import FollowedLists
+from refold.application.errors import LogBusy
 from refold.application.ports.read_models import ConversationRow
 from refold.application.recall.hits import Recalled
 from refold.application.runtime.plain_lines import conversation as named
@@ -17,6 +19,9 @@ from .blocking import in_thread
 from .conversation_memory import ConversationMemory
 from .memory import Memory
 from .results import Context
+
+_TRIES = 8
+"""How often a list is followed again because another agent has gone on in its conversation."""
 
 
 class FollowingMemory:
@@ -92,11 +97,44 @@ class FollowingMemory:
         """Return the best passages of an owner, for a blocking caller."""
         return self._blocking.search(query, owner=owner, limit=limit)
 
+    def context_of(self, follow: Callable[[], str], length: int, **given: Any) -> Context:
+        """Return the request to send next for a list of this length. ``follow`` stores it and returns its conversation.
+
+        Where another agent has gone on in that conversation in between, the list is followed again, to a fork.
+        """
+        for _ in range(_TRIES):
+            context = self.context(follow(), **given)
+            if self._has_only(context, length):
+                return context
+        raise _moved()
+
+    async def acontext_of(self, follow: Callable[[], str], length: int, **given: Any) -> Context:
+        """Return the request to send next, as ``context_of`` does."""
+        for _ in range(_TRIES):
+            context = await self.acontext(await asyncio.to_thread(follow), **given)
+            if await asyncio.to_thread(self._has_only, context, length):
+                return context
+        raise _moved()
+
+    def _has_only(self, context: Context, length: int) -> bool:
+        """Return whether a request was made of so many messages."""
+        if self.length(context.thread_id) == length:
+            return True
+        core = self._blocking._core  # pyright: ignore[reportPrivateUsage]
+        return core.log.load(context.thread_id, at=context.version).state.length == length
+
     async def acontext(self, name: str, **given: Any) -> Context:
         """Return the request to send next."""
         if isinstance(self._memory, AsyncMemory):
             return await self._memory.conversation(name, owner=self._owner).context(**given)
         return await in_thread(self.context, name, **given)
+
+
+def _moved() -> LogBusy:
+    return LogBusy(
+        "other agents of this thread go on in the same conversation at the same time; "
+        "give each a thread of its own"
+    )
 
 
 def blocking_conversation(

@@ -19,6 +19,7 @@ from refold.application.api.following import FollowingMemory  # noqa: E402
 from refold.application.conversation.followed_lists import FollowedLists  # noqa: E402
 from tests.support.adapter_pages import assert_page_runs  # noqa: E402
 from tests.support.log_faults import FAULTS  # noqa: E402
+from tests.support.other_agents import ANSWER, answer_in_between  # noqa: E402
 from tests.support.prefixes import prefix_breaks, recorded_changes  # noqa: E402
 from tests.support.strict_server import TOOLS, StrictServer  # noqa: E402
 
@@ -258,6 +259,17 @@ def test_a_reply_that_is_made_again_goes_on_in_a_fork(
         len(memory.conversation(r.thread_id).messages()) for r in memory.conversations()
     )
     assert lengths == [6, 6, 6, 12]
+
+
+def test_the_answer_of_another_agent_to_the_same_list_is_not_sent(
+    server: StrictServer, memory: refold.Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = Agent(server, MemoryMiddleware(memory, thread="t"))
+    answer_in_between(monkeypatch, memory)
+    agent.ask("first")
+    assert ANSWER not in str(server.bodies)
+    assert server.refused == []
+    assert sorted(row.messages for row in memory.conversations()) == [2, 6]
 
 
 def test_another_process_goes_on_where_the_list_continues(

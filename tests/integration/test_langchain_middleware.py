@@ -1,5 +1,6 @@
 """The middleware for agents of LangChain: the state goes in, the compacted messages reach the model."""
 
+import asyncio
 import itertools
 import json
 import threading
@@ -43,6 +44,7 @@ from refold.adapters.langchain import (  # noqa: E402
 )
 from tests.support.adapter_pages import assert_page_runs  # noqa: E402
 from tests.support.log_faults import FAULTS  # noqa: E402
+from tests.support.other_agents import answer_in_between  # noqa: E402
 from tests.support.prefixes import prefix_breaks, recorded_changes  # noqa: E402
 from tests.support.strict_server import StrictServer  # noqa: E402
 
@@ -247,6 +249,22 @@ def test_without_a_checkpointer_the_state_stays_whole(
     assert len(messages) == len(memory.conversation("t").messages()) == 30
     assert len(memory.conversations()) == 1
     assert sum("needs a checkpointer" in r.getMessage() for r in caplog.records) == 1
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["blocking", "async"])
+def test_the_answer_of_another_agent_to_the_same_messages_is_not_sent(
+    memory: refold.Memory, monkeypatch: pytest.MonkeyPatch, is_async: bool
+) -> None:
+    model = Recording(messages=itertools.repeat("It is so."), got=[])
+    agent: Any = create_agent(model, middleware=[MemoryMiddleware(memory)])
+    answer_in_between(monkeypatch, memory)
+    given = {"messages": [HumanMessage("Is it so?")]}
+    if is_async:
+        asyncio.run(agent.ainvoke(given, CONFIG))
+    else:
+        agent.invoke(given, CONFIG)
+    assert [[one.text for one in request] for request in model.got] == [["Is it so?"]]
+    assert [row.messages for row in memory.conversations()] == [2, 2]
 
 
 class Passed(TypedDict):
@@ -608,8 +626,6 @@ def test_messages_come_back_as_langchain_had_them(
 
 @pytest.mark.parametrize("model", MODELS[1:])
 def test_asynchronous_agents(server: StrictServer, memory: refold.Memory, model: str) -> None:
-    import asyncio
-
     agent = agent_of(chat(server, model), MemoryMiddleware(memory))
 
     async def play() -> list[Any]:

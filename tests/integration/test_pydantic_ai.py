@@ -14,6 +14,7 @@ import pytest
 
 import refold
 from tests.support.adapter_pages import assert_page_runs
+from tests.support.other_agents import ANSWER, answer_in_between
 from tests.support.prefixes import prefix_breaks, recorded_changes
 from tests.support.strict_server import StrictServer
 
@@ -231,6 +232,16 @@ def test_runs_at_once_do_not_mix(memory: refold.Memory) -> None:
         assert len(said) == 6
         other = "b" if name == "a" else "a"
         assert f"{other} 0" not in str(said)
+
+
+def test_the_answer_of_another_run_to_the_same_history_is_not_sent(
+    memory: refold.Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent: Any = pydantic_ai.Agent(capabilities=[MemoryCapability(memory, thread="t")])
+    answer_in_between(monkeypatch, memory)
+    got, history = requests_of(agent, ["Is it so?"], [])
+    assert ANSWER not in str(got)
+    assert sorted(row.messages for row in memory.conversations()) == [2, len(history)]
 
 
 def requests_of(agent: Any, asked: list[Any], history: list[Any]) -> tuple[list[Any], Any]:

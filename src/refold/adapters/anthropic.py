@@ -4,6 +4,7 @@ import asyncio
 import copy
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 try:
@@ -123,8 +124,9 @@ class MemoryMiddleware(Middleware):
             return call_next(request)
         try:
             with waiting_at_most(self._lock_wait):
-                name = self._memory.follow(asked.thread_id, asked.kept)
-                call = self._compacted(asked, self._memory.context(name, **asked.given))
+                follow, length = self._following(asked), len(asked.kept)
+                context = self._memory.context_of(follow, length, **asked.given)
+                call = self._compacted(asked, context)
         except Exception as error:  # The request must go out as it would without a memory.
             call = self._failed(asked, error)
         response = call_next(call.request)
@@ -145,8 +147,9 @@ class MemoryMiddleware(Middleware):
             return await call_next(request)
         try:
             with waiting_at_most(self._lock_wait):
-                name = await asyncio.to_thread(self._memory.follow, asked.thread_id, asked.kept)
-                call = self._compacted(asked, await self._memory.acontext(name, **asked.given))
+                follow, length = self._following(asked), len(asked.kept)
+                context = await self._memory.acontext_of(follow, length, **asked.given)
+                call = self._compacted(asked, context)
         except Exception as error:  # The request must go out as it would without a memory.
             call = self._failed(asked, error)
         response = await call_next(call.request)
@@ -220,6 +223,9 @@ class MemoryMiddleware(Middleware):
                 "pass thread=False to the tool runner, so that the memory gets the messages"
             )
         return True
+
+    def _following(self, asked: _Asked) -> Callable[[], str]:
+        return partial(self._memory.follow, asked.thread_id, asked.kept)
 
     def _compacted(self, asked: _Asked, context: Context) -> _Call:
         request, body, messages = asked.request, asked.body, asked.messages

@@ -137,8 +137,9 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         own, _ = _split(request)
         try:
             with waiting_at_most(self._lock_wait):
-                name, has_all = self._follow_request(thread_id, own, request.state)
-                context = self._memory.context(name, **_shown(request))
+                follow, length = self._following(thread_id, own, request.state)
+                context = self._memory.context_of(follow, length, **_shown(request))
+                has_all = self._has_all(thread_id, own, context)
         except Exception as error:  # The agent must go on as it would without a memory.
             return handler(self._failed(request, thread_id, error))
         return handler(self._compacted(request, thread_id, context, has_all=has_all))
@@ -153,10 +154,9 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         own, _ = _split(request)
         try:
             with waiting_at_most(self._lock_wait):
-                name, has_all = await asyncio.to_thread(
-                    self._follow_request, thread_id, own, request.state
-                )
-                context = await self._memory.acontext(name, **_shown(request))
+                follow, length = self._following(thread_id, own, request.state)
+                context = await self._memory.acontext_of(follow, length, **_shown(request))
+                has_all = await asyncio.to_thread(self._has_all, thread_id, own, context)
         except Exception as error:  # The agent must go on as it would without a memory.
             return await handler(self._failed(request, thread_id, error))
         return await handler(self._compacted(request, thread_id, context, has_all=has_all))
@@ -234,16 +234,23 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             **_missing(state),
         )
 
-    def _follow_request(
+    def _following(
         self, thread_id: str, own: Sequence[AnyMessage], state: Any
-    ) -> tuple[str, bool]:
-        """Store new messages of the state. Return the conversation, and whether it has no others."""
-        name = self._follow(thread_id, own, state)
-        self._conversations[thread_id, _graph()] = name
-        if len(self._conversations) > _REMEMBERED:
-            self._conversations.popitem(last=False)
-        # The beginning of a state may be in the log only.
-        return name, self._memory.followed(thread_id, len(own)) == name
+    ) -> tuple[Callable[[], str], int]:
+        """Return a function that stores new messages of the state for a request, and the length of the whole list."""
+
+        def follow() -> str:
+            name = self._follow(thread_id, own, state)
+            self._conversations[thread_id, _graph()] = name
+            if len(self._conversations) > _REMEMBERED:
+                self._conversations.popitem(last=False)
+            return name
+
+        return follow, len(own) + _missing(state).get("start", 0)
+
+    def _has_all(self, thread_id: str, own: Sequence[AnyMessage], context: Context) -> bool:
+        """Return whether a conversation has these messages alone. The beginning of a state may be in the log only."""
+        return self._memory.followed(thread_id, len(own)) == context.thread_id
 
     def _compacted(
         self, request: ModelRequest[Any], thread_id: str, context: Context, *, has_all: bool

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 try:
@@ -70,9 +71,11 @@ class MemoryCapability(AbstractCapability[Any]):
         try:
             thread_id = self._thread_id(ctx)
             with waiting_at_most(self._lock_wait):
-                name = await self._follow(thread_id, given)
-                context = await self._memory.acontext(name, **_shown(request_context, given))
-                is_own = context.is_whole and await self._has_all(name, given)
+                follow = self._following(thread_id, given)
+                shown = _shown(request_context, given)
+                context = await self._memory.acontext_of(follow, len(given.messages), **shown)
+                # What is shown whole has the whole history: another run may have gone on since.
+                is_own = context.is_whole
         except Exception as error:  # The agent must go on as it would without a memory.
             self._failures.report(thread_id, error)
             return request_context
@@ -87,7 +90,8 @@ class MemoryCapability(AbstractCapability[Any]):
         try:
             thread_id = self._thread_id(ctx)
             with waiting_at_most(self._lock_wait):
-                await self._follow(thread_id, GivenMessages(result.all_messages()))
+                given = GivenMessages(result.all_messages())
+                await asyncio.to_thread(self._following(thread_id, given))
         except Exception as error:  # The end comes again in the history of the next run.
             self._failures.report(thread_id, error)
         return result
@@ -97,14 +101,8 @@ class MemoryCapability(AbstractCapability[Any]):
             return read_thread_id(self._thread(ctx))
         return self._thread or read_thread_id(ctx.conversation_id or ctx.run_id or "agent")
 
-    async def _follow(self, thread_id: str, given: GivenMessages) -> str:
-        return await asyncio.to_thread(
-            self._memory.follow, thread_id, given.messages, original=given.original
-        )
-
-    async def _has_all(self, name: str, given: GivenMessages) -> bool:
-        """Return whether a history has all messages of its conversation: it may have been cut before."""
-        return await asyncio.to_thread(self._memory.length, name) == len(given.messages)
+    def _following(self, thread_id: str, given: GivenMessages) -> Callable[[], str]:
+        return partial(self._memory.follow, thread_id, given.messages, original=given.original)
 
 
 def _instructions(request: ModelRequestContext) -> str:
