@@ -23,6 +23,7 @@ agents = pytest.importorskip("agents")
 testing: Any = pytest.importorskip("agents.testing")
 
 import openai  # noqa: E402
+from agents import RunHooks  # noqa: E402
 from agents.memory.session_settings import SessionSettings  # noqa: E402
 from agents.run_config import CallModelData, ModelInputData  # noqa: E402
 
@@ -621,7 +622,7 @@ def test_streamed_runs_at_once_store_each_question_once(memory: refold.Memory) -
         session = RefoldSession("t", memory)
         begun, other = asyncio.Event(), asyncio.Event()
 
-        class Waiting(agents.RunHooks):  # type: ignore[misc]
+        class Waiting(RunHooks[Any]):
             async def on_llm_start(self, *_: Any, **__: Any) -> None:
                 # The filter has stored the question, and the run has not given it yet.
                 begun.set()
