@@ -191,7 +191,7 @@ class ForkGate:
 
         Files that stay open are refused in the child.
         """
-        pools = _lock_of_pools()
+        had_pools = _lock_of_pools() is not None
         self._look()
         self._turn.acquire()
         prepare_fork()
@@ -209,7 +209,7 @@ class ForkGate:
                 logger.warning("a connection cannot be closed before a fork: %s", raised(error))
         if busy := sorted({str(one.path) for one in list(self._open) if one.path}):
             logger.warning("a forked process cannot open what is in use here: %s", ", ".join(busy))
-        if pools is None and (pools := _lock_of_pools()) is not None:
+        if not had_pools and (pools := _lock_of_pools()) is not None:
             pools.acquire(timeout=PATIENCE)
 
     def after_fork_in_parent(self) -> None:
