@@ -279,8 +279,9 @@ def test_the_state_of_an_agent_inside_of_another_graph_stays_whole(
 ) -> None:
     model = GenericFakeChatModel(messages=itertools.repeat("It is so."))
     agent = create_agent(model, middleware=[MemoryMiddleware(memory, keep_in_state=2)])
-    graph = StateGraph(state).add_node("agent", agent).add_edge(START, "agent")
-    compiled: Any = graph.compile(checkpointer=InMemorySaver())
+    graph: Any = StateGraph(state)
+    graph.add_node("agent", agent).add_edge(START, "agent")
+    compiled = graph.compile(checkpointer=InMemorySaver())
     messages: list[Any] = []
     for number in range(4):
         asked = HumanMessage(f"Question {number}")
@@ -306,8 +307,9 @@ def test_the_state_of_an_agent_inside_of_another_graph_is_kept_short_if_it_lasts
         lengths.append(len(agent.invoke({"messages": asked})["messages"]))
         return {"messages": []}
 
-    graph = StateGraph(MessagesState).add_node("ask", ask_agent).add_edge(START, "ask")
-    compiled: Any = graph.compile(checkpointer=InMemorySaver())
+    graph: Any = StateGraph(MessagesState)
+    graph.add_node("ask", ask_agent).add_edge(START, "ask")
+    compiled = graph.compile(checkpointer=InMemorySaver())
     for number in range(4):
         compiled.invoke({"messages": [HumanMessage(f"Question {number}")]}, CONFIG)
     assert lengths == [2] * 4
