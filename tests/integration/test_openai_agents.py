@@ -24,6 +24,7 @@ testing: Any = pytest.importorskip("agents.testing")
 
 import openai  # noqa: E402
 from agents import RunHooks  # noqa: E402
+from agents.extensions import handoff_filters  # noqa: E402
 from agents.memory.session_settings import SessionSettings  # noqa: E402
 from agents.run_config import CallModelData, ModelInputData  # noqa: E402
 
@@ -615,6 +616,23 @@ def test_an_agent_that_is_a_tool_has_a_conversation_of_its_own(
     assert [one["call_id"] for one in items if "call_id" in one] == ["m1", "m1"]
     assert len(items) == 8
     assert caplog.records == []
+
+
+def test_the_input_after_a_handoff_that_is_filtered_is_compacted(memory: refold.Memory) -> None:
+    async def play() -> Any:
+        session = RefoldSession("t", memory)
+        said = [{"role": "user", "content": f"Fact {number}. " * 60} for number in range(100)]
+        await session.add_items(said)
+        helper, model = scripted(testing.assistant_message("Done."))
+        call = testing.function_call("transfer_to_helper", {}, call_id="h1")
+        agent, _ = scripted([call])
+        agent.handoffs = [agents.handoff(helper, input_filter=handoff_filters.remove_all_tools)]
+        await ask(agent, session, "Go on.")
+        return model.calls[0].input
+
+    shown = asyncio.run(play())
+    assert "Go on." in str(shown[-1])
+    assert len(str(shown)) < 4 * WINDOW
 
 
 def test_streamed_runs_at_once_store_each_question_once(memory: refold.Memory) -> None:

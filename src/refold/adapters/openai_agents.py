@@ -100,7 +100,7 @@ class RefoldSession:
         self._given: list[Item] = []
         """Items that a run got last and has added since, for one that begins while the memory cannot be used."""
         self._alone = Run(self, is_new=False)
-        """What calls outside of a run that got items share."""
+        """Run of calls that belong to none of which the session knows."""
         self._counted = ("", 0, 0)
         """A conversation, the number of its messages that were counted, and that of their items."""
         self._failures = Failures(logger, "the agent goes on without it")
@@ -143,12 +143,11 @@ class RefoldSession:
     async def input_filter(self, data: CallModelData[Any]) -> ModelInputData:
         """Return the compacted input. Give it to the run as ``RunConfig(call_model_input_filter=…)``."""
         given = data.model_data
-        if not self._run_here().has_turn():
-            return given
+        is_turn = self._run_here().has_turn()
         try:
             with waiting_at_most(self._lock_wait):
                 name = await _settled(
-                    partial(self._store_ahead, list(cast("list[Item]", given.input)))
+                    partial(self._store_ahead, list(cast("list[Item]", given.input)), is_turn)
                 )
                 context = await self._memory.acontext(name, **_shown(data))
                 # A conversation that is not shown as a whole is never counted: it may be long.
@@ -156,7 +155,7 @@ class RefoldSession:
                     partial(self._has_as_many, name, len(given.input))
                 )
         except NotContinued:
-            if not self._said_changed:
+            if is_turn and not self._said_changed:
                 self._said_changed = True
                 logger.warning(
                     "%s: the input of the model lacks items of its session, so it is sent as it is",
@@ -323,21 +322,26 @@ class RefoldSession:
             found, stop = [*some, *found], start
         return found[-limit:]
 
-    def _store_ahead(self, given: Sequence[Item]) -> str:
-        """Store the end of the input that the run has not given to the session yet, and return the conversation."""
+    def _store_ahead(self, given: Sequence[Item], is_turn: bool) -> str:
+        """Store the end of the input that the run has not given to the session yet, and return the conversation.
+
+        ``is_turn``: whether it is the run's own input. After a handoff it may be one that has the whole session.
+        """
         with self._lock:
             self._store_kept()
             kept = without_halves(self._newest(_COMPARED), self._given, given)
             known = [*map(fingerprint, kept)]
             asked = [*map(fingerprint, given)]
-            begin = end_of_known(known, asked)
+            begin, run = end_of_known(known, asked), self._run_here()
+            current = self._current()
             if begin < len(given):
-                run = self._run_here()
-                if not run.is_new:
+                if not (is_turn and run.is_new):
                     raise NotContinued
-                self._current().append(messages_of(given[begin:]), recorded=True)
+                current.append(messages_of(given[begin:]), recorded=True)
                 run.ahead.update(asked[begin:])
-            return self._current().thread_id
+            elif not is_turn and (len(known) > begin or self._count(current) > begin):
+                raise NotContinued
+            return current.thread_id
 
     def _has_as_many(self, name: str, items: int) -> bool:
         """Return whether a conversation has so many items."""
