@@ -580,9 +580,13 @@ def test_every_way_to_run_an_agent(memory: refold.Memory, caplog: pytest.LogCapt
     asyncio.run(play())
 
 
+@pytest.mark.parametrize("has_session", [False, True], ids=["without", "with"])
 @pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
 def test_an_agent_that_is_a_tool_has_a_conversation_of_its_own(
-    memory: refold.Memory, caplog: pytest.LogCaptureFixture, is_streamed: bool
+    memory: refold.Memory,
+    caplog: pytest.LogCaptureFixture,
+    is_streamed: bool,
+    has_session: bool,
 ) -> None:
     # It inherits the filter of the run, and is often asked in the words of the user.
     call = testing.function_call("run", {"command": "make"}, call_id="s1")
@@ -594,7 +598,8 @@ def test_an_agent_that_is_a_tool_has_a_conversation_of_its_own(
         testing.assistant_message("It is hallo."),
         testing.assistant_message("Bye."),
     )
-    agent.tools = [translator.as_tool("translate", "Translate.")]
+    own = RefoldSession("translator", memory) if has_session else None
+    agent.tools = [translator.as_tool("translate", "Translate.", session=own)]
 
     async def play() -> list[Any]:
         session = RefoldSession("t", memory)

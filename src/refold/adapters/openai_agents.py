@@ -143,7 +143,9 @@ class RefoldSession:
     async def input_filter(self, data: CallModelData[Any]) -> ModelInputData:
         """Return the compacted input. Give it to the run as ``RunConfig(call_model_input_filter=…)``."""
         given = data.model_data
-        is_turn = self._run_here().has_turn()
+        run = RUN.get()
+        # A run with a session of its own may have inherited the filter as well.
+        is_turn = (run is None or run.session is self) and self._run_here().has_turn()
         try:
             with waiting_at_most(self._lock_wait):
                 name = await _settled(
