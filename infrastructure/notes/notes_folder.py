@@ -141,7 +141,8 @@ class MarkdownFolder:
             if found == made or (found is None and not made):
                 return
             if found is not None and not made.strip():
-                path.unlink(missing_ok=True)
+                # A link of the user stays: notes may come again, and the file behind it holds them.
+                Path(os.path.realpath(path)).unlink(missing_ok=True)
                 return
             path.parent.mkdir(parents=True, exist_ok=True)
             if _replace(path, found, made):

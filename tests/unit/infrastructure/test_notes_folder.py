@@ -68,6 +68,20 @@ def test_a_file_that_is_saved_all_the_time_is_given_up(
     assert mine.read_text().isdecimal()
 
 
+def test_notes_behind_a_link_are_removed_and_the_link_stays(tmp_path: Path) -> None:
+    kept = tmp_path / "elsewhere.md"
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "MEMORY.md").symlink_to(kept)
+    made = MarkdownFolder(folder, None)
+    made.write(lambda: NOTES)
+    assert kept.read_bytes() == block("# Memory")
+    made.write(dict)
+    assert not kept.exists()
+    made.write(lambda: NOTES)
+    assert kept.read_bytes() == block("# Memory")
+
+
 def test_a_folder_in_the_place_of_a_file_is_an_error_of_the_system(tmp_path: Path) -> None:
     (tmp_path / "MEMORY.md").mkdir()
     with pytest.raises(OSError, match="directory"):
