@@ -110,13 +110,19 @@ class MarkdownFolder:
         """Write the files.
 
         Raises:
-            OSError: a file cannot be read or written; the files before it are up to date.
+            OSError: a file cannot be read or written; all others are up to date.
             LogBusy: another process writes the folder for too long.
         """
         with self._alone():
             wanted = {**dict.fromkeys(self._ours(), ""), **files()}
+            problems: list[OSError] = []
             for name, text in sorted(wanted.items()):
-                self._bring(self._folder / name, text)
+                try:
+                    self._bring(self._folder / name, text)
+                except OSError as error:
+                    problems.append(error)
+            if problems:
+                raise problems[0]
 
     @contextmanager
     def _alone(self) -> Generator[None]:

@@ -82,6 +82,16 @@ def test_notes_behind_a_link_are_removed_and_the_link_stays(tmp_path: Path) -> N
     assert kept.read_bytes() == block("# Memory")
 
 
+def test_a_file_that_cannot_be_written_keeps_no_other_from_being_written(tmp_path: Path) -> None:
+    made = MarkdownFolder(tmp_path, None)
+    made.write(lambda: NOTES)
+    (tmp_path / "MEMORY.md").unlink()
+    (tmp_path / "MEMORY.md").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        made.write(dict)
+    assert not (tmp_path / "memory" / "2026-01-02.md").exists()
+
+
 def test_a_folder_in_the_place_of_a_file_is_an_error_of_the_system(tmp_path: Path) -> None:
     (tmp_path / "MEMORY.md").mkdir()
     with pytest.raises(OSError, match="directory"):
