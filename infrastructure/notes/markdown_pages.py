@@ -114,7 +114,7 @@ class MarkdownReader:
             if not stat.S_ISREG(kind.st_mode):
                 raise ValueError("it is not a regular file")
             if kind.st_size > MOST_PAGE_BYTES:
-                raise ValueError(f"it is larger than {MOST_BYTES >> 20} MiB")
+                raise ValueError(f"it is larger than {MOST_PAGE_BYTES >> 20} MiB")
             content = file.read(MOST_PAGE_BYTES)
         try:
             return content.decode("utf-8-sig")

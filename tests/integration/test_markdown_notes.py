@@ -87,6 +87,7 @@ def test_an_embedder_that_fails_is_told_of(folder: Path) -> None:
 
 def test_the_status_says_what_is_searched(folder: Path) -> None:
     (folder / "memory" / "bad.md").write_bytes(b"\xff\xfe\x00")
+    (folder / "memory" / "large.md").write_bytes(b"large\n" * (1 << 18))
     (folder / "memory" / "note.txt").write_text("no Markdown")
     (folder / "other.md").write_text("secret-beside")
     with opened(folder) as memory:
@@ -97,7 +98,8 @@ def test_the_status_says_what_is_searched(folder: Path) -> None:
             "memory/plan.md",
         ]
         assert [(s.path, s.why) for s in status.skipped] == [
-            ("memory/bad.md", "it is not UTF-8 text")
+            ("memory/bad.md", "it is not UTF-8 text"),
+            ("memory/large.md", "it is larger than 1 MiB"),
         ]
         assert status.folder == str(folder)
         assert not memory.search_notes("secret-beside").hits
