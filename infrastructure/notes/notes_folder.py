@@ -3,6 +3,7 @@
 import os
 import re
 import threading
+from codecs import BOM_UTF8
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -21,7 +22,7 @@ _BEGINS, _ENDS = b"<!-- refold:notes:begin", b"<!-- refold:notes:end"
 # user's.
 _OURS = re.compile(
     rb"- .*\((?:from )?refold://\S+/[0-9]+(?:(?:, | to )refold://\S+/[0-9]+)*\)"
-    rb"|# Memory|# Notes of [0-9-]{10}|## (?:Decisions|Preferences|Constraints)|### \S+"
+    rb"|- .*\(remembered by .+\)|# Memory|# Notes of [0-9-]{10}|## (?:Decisions|Preferences|Constraints)|### \S+"
 )
 
 
@@ -80,7 +81,7 @@ def _drop_marks(lines: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def _mark(line: bytes) -> str:
-    text = line.strip()
+    text = line.removeprefix(BOM_UTF8).strip()  # An editor may have put one before our part.
     if text.startswith(_BEGINS) and text.endswith(b"-->"):
         return "begin"
     return "end" if text.startswith(_ENDS) and text.endswith(b"-->") else ""

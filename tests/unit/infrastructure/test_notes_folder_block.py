@@ -95,5 +95,25 @@ def test_broken_marks_are_mended_and_old_notes_are_not_left_behind(broken: bytes
     assert NOTE.encode() not in made
 
 
+REMEMBERED = "- a secret (remembered by ann)"
+
+
+@pytest.mark.parametrize("end", [END + b"\n", b""])
+def test_a_note_that_was_asked_for_is_ours_in_a_broken_part(end: bytes) -> None:
+    broken = BEGIN + b"\n" + REMEMBERED.encode() + b"\nmine\n" + end
+    if end:
+        broken = broken.removeprefix(BEGIN + b"\n")
+    made = with_block(broken, NOTE)
+    assert made.count(b"secret") == 0
+    assert b"mine\n" in made
+    assert with_block(broken, "") == b"mine\n"
+
+
+def test_a_byte_order_mark_before_our_part_does_not_hide_it() -> None:
+    saved = b"\xef\xbb\xbf" + with_block(b"", REMEMBERED) + b"mine\n"
+    assert with_block(saved, NOTE) == OURS + b"mine\n"
+    assert with_block(saved, "") == b"mine\n"
+
+
 def test_lone_surrogates_are_written_as_something() -> None:
     assert b"a ? b" in with_block(b"", "a \ud800 b")
