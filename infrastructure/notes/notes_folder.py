@@ -3,9 +3,9 @@
 import os
 import re
 import threading
-from codecs import BOM_UTF8
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -17,6 +17,8 @@ from refold.infrastructure.files.private_files import PRIVATE, sync_descriptor, 
 BEGIN = b"<!-- refold:notes:begin - written anew each time, so write above or below -->"
 END = b"<!-- refold:notes:end -->"
 _BEGINS, _ENDS = b"<!-- refold:notes:begin", b"<!-- refold:notes:end"
+
+_CODECS = {BOM_UTF16_LE: "utf-16-le", BOM_UTF16_BE: "utf-16-be"}
 
 # Lines of refold's part, to recognise it in a file with broken marks. All other lines are the
 # user's.
@@ -31,8 +33,12 @@ def with_block(content: bytes, text: str) -> bytes:
 
     All bytes outside the marks stay the same. Without marks, the part is added at the end. If marks are
     broken (one is missing, or there are more than two), lines that are certainly refold's are removed
-    together with them. All other lines stay.
+    together with them. All other lines stay. A file of UTF-16 stays one.
     """
+    if (codec := _CODECS.get(content[:2])) and not _has_marks(content):
+        with suppress(UnicodeDecodeError):
+            made = with_block(content[2:].decode(codec).encode(), text)
+            return content[:2] + made.decode().encode(codec) if made else b""
     before, after = _around(content)
     if not text:
         return before + after

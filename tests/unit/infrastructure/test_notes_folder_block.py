@@ -115,5 +115,23 @@ def test_a_byte_order_mark_before_our_part_does_not_hide_it() -> None:
     assert with_block(saved, "") == b"mine\n"
 
 
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("own", ["", "mine \U0001f600\r\n"])
+def test_in_a_file_of_utf_16_it_is_utf_16(codec: str, own: str) -> None:
+    saved = ("\ufeff" + own + OURS.decode()).encode(codec)
+    made = with_block(saved, "- new (refold://t/2)")
+    assert made.decode(codec) == "\ufeff" + own + with_block(b"", "- new (refold://t/2)").decode()
+    assert with_block(made, "- new (refold://t/2)") == made
+    assert with_block(saved, "") == (("\ufeff" + own).encode(codec) if own else b"")
+
+
+@pytest.mark.parametrize("broken", [b"\xff\xfea", b"\xff\xfe\x00\xd8\x61\x00"])
+def test_a_file_that_is_no_valid_utf_16_keeps_its_bytes(broken: bytes) -> None:
+    made = with_block(broken, NOTE)
+    assert made.startswith(broken)
+    assert with_block(made, NOTE) == made
+    assert with_block(made, "").startswith(broken)
+
+
 def test_lone_surrogates_are_written_as_something() -> None:
     assert b"a ? b" in with_block(b"", "a \ud800 b")
