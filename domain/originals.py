@@ -58,19 +58,19 @@ def items_after(
     content: Content,
     rest: Content,
     *,
-    is_first: bool,
+    are_all: bool,
 ) -> Original | None:
     """Return the items of a form after those of stored parts, for the rest of the content, or None.
 
-    ``original`` was shrunk with the content. ``is_first``: whether the stored parts are all that there are, so that
-    items are new if no part has some.
+    ``original`` was shrunk with the content. ``are_all``: whether ``kept`` has the forms of all stored parts. Then
+    all items are new if no part has some.
     """
     whole = None if original is None else original.restore(content)
     if whole is None or not is_list(whole.data):
         return None
     known = [item for one in kept if one and is_list(one.data) for item in one.data]
     places = [at for at, item in enumerate(whole.data) if item in known]
-    if not places and not is_first:
+    if not places and not are_all:
         return None  # The part that has them may be erased.
     new = whole.data[places[-1] + 1 if places else 0 :]
     return Original(format=whole.format, data=new).shrink(rest) if new else None

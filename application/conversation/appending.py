@@ -215,6 +215,7 @@ def _with_rest_of_newest(
     places = {item.key: at for at, item in enumerate(incoming)}
     rest: list[IncomingMessage] = []
     kept: dict[str, list[Original | None]] = {}
+    ends: dict[str, int] = {}
     last = -1
     for logged in core.log.read_at(thread_id, newest):
         event = logged.event
@@ -226,22 +227,24 @@ def _with_rest_of_newest(
             continue
         last = max(last, places[key])
         kept.setdefault(key, []).append(event.whole_original)
-        grown = _rest_of(incoming[places[key]], event.message, begin, kept[key])
+        end = begin + len(event.message.blocks())
+        if begin == ends.get(key, 0):
+            ends[key] = end  # No part before it is erased or too old to be among the newest.
+        grown = _rest_of(incoming[places[key]], event.message, end, kept[key], ends.get(key) == end)
         if grown is not None:
-            end = begin + len(event.message.blocks())
             rest.append(_measure(core, grown, f"{key}#+{end}", incoming[places[key]].written_at))
     return [*incoming[: last + 1], *rest, *incoming[last + 1 :]], last >= 0
 
 
 def _rest_of(
-    item: IncomingMessage, stored: Message, begin: int, kept: Sequence[Original | None]
+    item: IncomingMessage, part: Message, end: int, kept: Sequence[Original | None], is_all: bool
 ) -> ParsedMessage | None:
-    """Return what follows a stored part, which begins with block ``begin``, or None. ``kept``: forms until its end."""
-    blocks, end = item.message.blocks(), begin + len(stored.blocks())
-    if len(blocks) <= end or blocks[begin:end] != stored.blocks():
+    """Return what follows a stored part, or None. ``kept``: forms of the parts up to it, ``is_all``: from the first."""
+    blocks, known = item.message.blocks(), part.blocks()
+    if len(blocks) <= end or blocks[end - len(known) : end] != known:
         return None
     rest = replace(item.message, content=blocks[end:])
-    form = items_after(kept, item.original, item.message.content, rest.content, is_first=not begin)
+    form = items_after(kept, item.original, item.message.content, rest.content, are_all=is_all)
     return ParsedMessage(rest, None, item.model, item.stop_reason, form)
 
 

@@ -125,8 +125,8 @@ def test_known_messages_are_looked_up_and_read_together(
     assert calls["read"] + calls["read_at"] <= 3
 
 
-@pytest.mark.parametrize("seen", [3, 5])
-def test_sealed_reasoning_in_the_rest_of_an_answer_is_kept(tmp_path: Path, seen: int) -> None:
+@pytest.mark.parametrize("seen", [[2], [3], [2, 3], [5], [2, 3, 5, 7]])
+def test_sealed_reasoning_in_the_rest_of_an_answer_is_kept(tmp_path: Path, seen: list[int]) -> None:
     def item(**payload: object) -> str:
         return json.dumps({"type": "response_item", "payload": payload}) + "\n"
 
@@ -139,17 +139,18 @@ def test_sealed_reasoning_in_the_rest_of_an_answer_is_kept(tmp_path: Path, seen:
         return item(type="function_call", name="look", arguments="{}", call_id=f"c{number}")
 
     asked = item(type="message", role="user", content=[{"type": "input_text", "text": "Look."}])
-    lines = [asked, *(one for n in range(3) for one in (sealed(n), called(n)))]
+    first = [asked, called(0), called(1)]
+    lines = [*first, *(one for n in range(2, 5) for one in (sealed(n), called(n)))]
     file = tmp_path / "rollout.jsonl"
     with refold.open(":memory:", telemetry=False) as memory:
-        for upto in (seen, len(lines), len(lines)):
+        for upto in (*seen, len(lines), len(lines)):
             file.write_text("".join(lines[:upto]))
             (one,) = refold.read_transcript(file).conversations
             memory.conversation("t").append_recorded(one.messages)
         out = json.dumps([*memory.conversation("t").export()])
-        assert len(blocks_of(memory.conversation("t"))) == 4
+        assert len(blocks_of(memory.conversation("t"))) == 6
         assert memory.verify().ok
-    for number in range(3):
+    for number in range(2, 5):
         assert out.count(f"sealed words {number}") == 1
 
 
