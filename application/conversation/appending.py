@@ -213,10 +213,9 @@ def _with_rest_of_newest(
     """
     newest = [one.version for one in loaded.state.live[-GROWING:]]
     places = {item.key: at for at, item in enumerate(incoming)}
-    rest: list[IncomingMessage] = []
+    rest, last = list[IncomingMessage](), -1
     kept: dict[str, list[Original | None]] = {}
     ends: dict[str, int] = {}
-    last = -1
     for logged in core.log.read_at(thread_id, newest):
         event = logged.event
         if logged.erased or not isinstance(event, MessageAppended) or event.key is None:
@@ -240,8 +239,10 @@ def _rest_of(
     item: IncomingMessage, part: Message, end: int, kept: Sequence[Original | None], is_all: bool
 ) -> ParsedMessage | None:
     """Return what follows a stored part, or None. ``kept``: forms of the parts up to it, ``is_all``: from the first."""
-    blocks, known = item.message.blocks(), part.blocks()
-    if len(blocks) <= end or blocks[end - len(known) : end] != known:
+    from .message_meaning import identity
+
+    blocks, known = item.message.blocks(), [*map(identity, part.blocks())]
+    if len(blocks) <= end or [*map(identity, blocks[end - len(known) : end])] != known:
         return None
     rest = replace(item.message, content=blocks[end:])
     form = items_after(kept, item.original, item.message.content, rest.content, are_all=is_all)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from refold.domain.messages import THINKING, Message
+from refold.domain.messages import THINKING, Block, Message
 from refold.domain.value import is_list, is_object
 
 
@@ -19,6 +19,17 @@ def same_beginning(stored: Iterable[Message | None], recorded: Iterable[Message]
         if known is not None and meaning(known.model_dump()) != meaning(given.model_dump()):
             return count - 1
     return count
+
+
+def identity(block: Block) -> Block:
+    """Return a block, or what a call or a result is known by: a tool may have written it in another form since."""
+    match block.get("type"):
+        case "tool_use" if block.get("id"):
+            return {"type": "tool_use", "id": block["id"]}
+        case "tool_result":
+            return {"type": "tool_result", "tool_use_id": block.get("tool_use_id")}
+        case _:
+            return block
 
 
 def meaning(message: Mapping[str, Any]) -> str:

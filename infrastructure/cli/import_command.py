@@ -12,7 +12,7 @@ import typer
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.conversation.appending import GROWING
-from refold.application.conversation.message_meaning import same_beginning
+from refold.application.conversation.message_meaning import identity, same_beginning
 from refold.application.conversation.parsing import plain_message
 from refold.application.conversation.transcripts import (
     RecordedConversation,
@@ -21,7 +21,7 @@ from refold.application.conversation.transcripts import (
 )
 from refold.application.errors import TranscriptError
 from refold.domain.errors import InvalidMessage, OwnerConflict
-from refold.domain.messages import Block, Message
+from refold.domain.messages import Message
 from refold.domain.value import replace
 from refold.infrastructure.files.log_place import LogPlace
 
@@ -320,16 +320,9 @@ def _is_begin(stored: Message | None, message: Message) -> bool:
     """Return whether a message is the stored one, or has more blocks: its session may have gone on since."""
     if stored is None:
         return True
-    blocks = [*map(_identity, stored.blocks())]
+    blocks = [*map(identity, stored.blocks())]
     is_same_head = replace(stored, content="") == replace(message, content="")
-    return is_same_head and [*map(_identity, message.blocks())][: len(blocks)] == blocks
-
-
-def _identity(block: Block) -> Block:
-    """Return a block, or the call of a result: the recording tool may have shortened old results since."""
-    if block.get("type") != "tool_result":
-        return block
-    return {"type": "tool_result", "tool_use_id": block.get("tool_use_id")}
+    return is_same_head and [*map(identity, message.blocks())][: len(blocks)] == blocks
 
 
 def _store(

@@ -198,3 +198,34 @@ def test_a_part_that_is_stored_while_the_whole_is_read_gets_its_rest(
         one.conversation("t").append_recorded(recorded(TURN))
         assert blocks_of(one.conversation("t")) == all_blocks(TURN)
         assert one.verify().ok
+
+
+def test_the_rest_of_an_answer_whose_call_was_written_again_is_stored(
+    memory: refold.Memory,
+) -> None:
+    conversation = memory.conversation("t")
+    begun = assistant(text("I look."), tool_use("c0"))
+    whole = assistant(text("I look."), tool_use("c0", path="a.py"), tool_use("c1", path="b.py"))
+    seen = user(tool_result("c0", "a"), tool_result("c1", "b"))
+    conversation.append_recorded(recorded([user("Look."), begun]))
+    for _ in range(2):
+        conversation.append_recorded(recorded([user("Look."), whole, seen]))
+        assert [block["type"] for m in conversation.messages() for block in m.message.blocks()] == [
+            *("text", "text", "tool_use", "tool_use"),
+            *("tool_result", "tool_result"),
+        ]
+    assert memory.verify().ok
+
+
+def test_the_rest_of_results_that_were_shortened_is_stored(memory: refold.Memory) -> None:
+    conversation = memory.conversation("t")
+    calls = assistant(tool_use("c0"), tool_use("c1"))
+    conversation.append_recorded(recorded([user("Look."), calls, user(tool_result("c0", "long"))]))
+    shortened = user(tool_result("c0", "…"), tool_result("c1", "b"))
+    conversation.append_recorded(recorded([user("Look."), calls, shortened]))
+    assert [
+        block["content"] for m in conversation.messages()[2:] for block in m.message.blocks()
+    ] == [
+        "long",
+        "b",
+    ]
