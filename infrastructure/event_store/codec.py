@@ -5,7 +5,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, get_args
@@ -25,6 +25,7 @@ from refold.domain.value import (
     from_stored,
     is_object,
     plain_fields,
+    replace,
     stated_fields,
 )
 
@@ -160,20 +161,12 @@ def _upcast_performed_6(fields: Json) -> Json:
     return {**fields, "earlier": []}
 
 
-def _upcast_appended(fields: Json) -> Json:
-    return fields  # Shape 2 may include the author, extra fields and unknown blocks of the message.
-
-
-def _upcast_appended_3(fields: Json) -> Json:
-    return fields  # Shape 3 may include the form in which another API gave the message.
+def _unchanged(fields: Json) -> Json:
+    return fields
 
 
 def _upcast_condensed(fields: Json) -> Json:
     return {**fields, "tail": 0}
-
-
-def _upcast_reverted(fields: Json) -> Json:
-    return fields  # Shape 2 also says of a message that lines were recalled at its end.
 
 
 def _upcast_flushed(fields: Json) -> Json:
@@ -188,8 +181,9 @@ def _upcast_chosen(fields: Json) -> Json:
 
 UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
     {
-        ("message_appended", 1): _upcast_appended,
-        ("message_appended", 2): _upcast_appended_3,
+        # Shape 2 may include the author, extra fields and unknown blocks, shape 3 the form of another API.
+        ("message_appended", 1): _unchanged,
+        ("message_appended", 2): _unchanged,
         ("compaction_requested", 1): _upcast_requested,
         ("compaction_requested", 2): _upcast_policy_3,
         ("compaction_requested", 3): _upcast_policy_4,
@@ -200,7 +194,7 @@ UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
         ("compaction_performed", 4): _upcast_performed_5,
         ("compaction_performed", 5): _upcast_performed_6,
         ("compaction_failed", 1): _upcast_failed,
-        ("compaction_reverted", 1): _upcast_reverted,
+        ("compaction_reverted", 1): _unchanged,  # Shape 2 may also say that lines were recalled.
         ("messages_condensed", 1): _upcast_condensed,
         ("notes_flushed", 1): _upcast_flushed,
         ("memories_chosen", 1): _upcast_chosen,
@@ -354,9 +348,18 @@ def decode(
     if event := _few(NAMES[name], fields):
         return event
     try:
-        return NAMES[name].model_validate(fields)
+        return _in_plain_zone(NAMES[name].model_validate(fields))
     except ValidationError as error:
         raise CodecError(f"event {name!r} cannot be read: {error}") from error
+
+
+def _in_plain_zone(event: events.Event) -> events.Event:
+    """Return the event with the time zone that ``read_plain`` gives: read models compare texts of events."""
+    if not isinstance(event, events.CompactionRequested):
+        return event
+    if (at := event.requested_at).utcoffset() == timedelta():
+        return replace(event, requested_at=at.replace(tzinfo=UTC))
+    return event
 
 
 def key_of(name: str, payload: bytes) -> str | None:
