@@ -304,6 +304,7 @@ class Memory(MemoryLists):
         Raises:
             TargetExists: there is a file already.
             BackupDamaged: the log is damaged; no file was written.
+            NewerLog: it has an event of a newer refold; no file was written.
             LogError: the copy cannot be written; no file was written.
         """
         return self._core.keeper.backup(Path(to), replace=replace)

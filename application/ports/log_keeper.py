@@ -66,6 +66,7 @@ class LogKeeper(Protocol):
         Raises:
             TargetExists: there is a file already, and ``replace`` is False.
             BackupDamaged: the log is damaged; no file was written.
+            NewerLog: it has an event of a newer refold; no file was written.
         """
         ...
 

@@ -149,13 +149,18 @@ def _print_verification(found: Verification) -> None:
     )
     if len(found.damage) > SHOWN:
         say(f"… and {len(found.damage) - SHOWN:,} more; --json shows all.")
-    say(
-        "The log itself is damaged. Its events were not changed. What can be done:"
-        if found.log_damaged
-        else "The log is intact. What can be done:"
-    )
+    say(f"{_state_of_log(found)} What can be done:")
     for remedy in dict.fromkeys(d.remedy for d in found.damage):
         say(f"  - {clean(remedy)}")
+
+
+def _state_of_log(found: Verification) -> str:
+    kinds = {d.kind for d in found.damage if d.place == "log"}
+    if kinds == {"newer"}:
+        return "The log has events of a newer refold, which this one cannot check. They were not changed."
+    if kinds:
+        return "The log itself is damaged. Its events were not changed."
+    return "The log is intact."
 
 
 def _print_anchor(state: AnchorState, out: Path | None) -> None:

@@ -3,15 +3,16 @@
 import os
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from eventsourcing.sqlite import SQLiteDatastore
 
-from refold.application.errors import BackupDamaged, LogBusy, TargetExists
+from refold.application.errors import BackupDamaged, LogBusy, NewerLog, TargetExists
 from refold.application.maintenance.maintenance_results import BackedUp
+from refold.application.ports.conversation_log import Damage
 from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.value import replace as copy_with
 from refold.infrastructure.event_store.anchor import Anchor, Mark, anchor_path
@@ -142,6 +143,7 @@ def back_up(
     Raises:
         TargetExists: the file exists, and ``replace`` is false.
         BackupDamaged: the log is damaged; no file was created.
+        NewerLog: it has an event of a newer refold; no file was created.
         LogError: the copy cannot be written; no file was created.
     """
     real = Path(os.path.realpath(to))
@@ -271,22 +273,35 @@ def check_copy(made: Path, mapper: EventMapper, *, of: Path) -> tuple[BackedUp, 
     """Check every event, link and key of a copy. Return its content and its newest events.
 
     Raises:
-        BackupDamaged: the error lists everything that was found.
+        BackupDamaged, NewerLog: as in ``refuse_faulty``.
     """
     with closing(DurableDatastore(str(made))) as datastore:
         recorder = LogRecorder(datastore)
         # The tables next to the events must be intact in the copy as well.
         found = check_log(recorder, mapper.reading(SQLiteShelf(datastore)))
-        # A damaged snapshot is deleted when it is detected, because nothing depends on it.
-        damage = tuple(one for one in found.damage if one.place == LOG)
-        if damage:
-            raise BackupDamaged(of, damage)
+        refuse_faulty(of, found.damage)
         marks = tuple(HeldLog(made, Anchor(None), recorder).marks())
     size = made.stat().st_size
     made_of = BackedUp(
         path=made, bytes=size, events=found.events, conversations=found.conversations
     )
     return made_of, marks
+
+
+def refuse_faulty(of: Path, damage: Iterable[Damage]) -> None:
+    """Refuse a log or backup with damaged events. Snapshots do not count: nothing depends on them.
+
+    Raises:
+        BackupDamaged: the error lists everything that was found.
+        NewerLog: nothing is damaged, but only a newer refold can check an event.
+    """
+    faulty = [one for one in damage if one.place == LOG]
+    if any(one.kind != "newer" for one in faulty):
+        raise BackupDamaged(of, faulty)
+    for one in faulty:
+        raise NewerLog(
+            f"{of}: {one.detail}, so that it cannot be checked. Nothing was written or changed; install a newer refold"
+        )
 
 
 def settle(to: Path) -> None:

@@ -8,7 +8,6 @@ from typing import Unpack
 
 from refold.application.erasure.erasing import erase_again
 from refold.application.errors import (
-    BackupDamaged,
     LogDamaged,
     LogError,
     LogNotFound,
@@ -48,11 +47,10 @@ from refold.infrastructure.write_ahead.damaged_copies import refusal, refuse_dam
 from refold.infrastructure.write_ahead.examination import examine
 
 from . import mended_log as mending
-from .backup import copy_connection, earlier_logs, put_in_place, refuse_own
+from .backup import copy_connection, earlier_logs, put_in_place, refuse_faulty, refuse_own
 from .check import Held
 from .mended_log import check_file, is_to_be_mended, known_outside
 from .row_proof import DAMAGE
-from .table_checks import LOG
 
 
 def restore_log(
@@ -67,6 +65,7 @@ def restore_log(
     Raises:
         LogNotFound, NotARefoldLog: there is no backup at ``source``.
         BackupDamaged: the backup is damaged; nothing was changed.
+        NewerLog: it has an event of a newer refold; nothing was changed.
         TargetExists: a log exists at ``path``, and ``force`` is false.
         LogBusy: another process held the write lock of the existing log for too long.
     """
@@ -80,7 +79,7 @@ def restore_log(
         _copy(backup, made)
         _copy_anchor(backup, made)
         with _open(made, options) as core:
-            _check(core, backup)
+            refuse_faulty(backup, core.log.check())
         with _lock_log(to):
             restored = _replace(made, to, options)
             sync_names(to.parent)
@@ -155,13 +154,6 @@ def _open(made: Path, options: Options) -> Generator[Core]:
     finally:
         core.close_derived()
         core.log.close()
-
-
-def _check(core: Core, backup: Path) -> None:
-    # Snapshots are not restored.
-    damage = tuple(one for one in core.log.check() if one.place == LOG)
-    if damage:
-        raise BackupDamaged(backup, damage)
 
 
 @contextmanager

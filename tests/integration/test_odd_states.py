@@ -14,7 +14,7 @@ import pytest
 
 import refold
 from refold.application.api.conversation_memory import ConversationMemory
-from refold.application.errors import LogBusy, LogGone, NewerLog
+from refold.application.errors import BackupDamaged, LogBusy, LogGone, NewerLog
 from refold.infrastructure.event_store import recorder as log_sqlite
 from refold.infrastructure.event_store import turn_files as log_file
 from refold.infrastructure.event_store.anchor import anchor_path
@@ -22,6 +22,7 @@ from refold.infrastructure.event_store.envelope import Place, parse_frame, seal
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.files.lock import WriteLock
 from tests.support.builders import requested
+from tests.support.command_line import ran
 from tests.support.log_files import execute, log_of, rows, say, words_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -149,10 +150,8 @@ def test_a_log_that_another_program_has_for_itself_is_busy_when_it_is_opened(
         assert words_of(log) == ["one"]
 
 
-def test_an_event_of_a_newer_refold_stops_its_conversation_and_no_other(tmp_path: Path) -> None:
-    path = log_of(tmp_path / "a.db", "one", "two")
-    with refold.open(path) as memory:
-        memory.conversation("u").append({"role": "user", "content": "hello"})
+def write_newer(path: Path) -> None:
+    """Replace the second event of conversation ``t`` with one that only a newer refold knows."""
     anchor_path(path).unlink()
     old = parse_frame(rows(path)[1][3])
     _, blob = seal(
@@ -160,6 +159,13 @@ def test_an_event_of_a_newer_refold_stops_its_conversation_and_no_other(tmp_path
     )
     where = "WHERE originator_id='t' AND originator_version=2"
     execute(path, f"UPDATE stored_events SET topic='mood_felt', state=? {where}", [blob])
+
+
+def test_an_event_of_a_newer_refold_stops_its_conversation_and_no_other(tmp_path: Path) -> None:
+    path = log_of(tmp_path / "a.db", "one", "two")
+    with refold.open(path) as memory:
+        memory.conversation("u").append({"role": "user", "content": "hello"})
+    write_newer(path)
     with refold.open(path) as memory:
         with pytest.raises(NewerLog, match="install a newer refold"):
             memory.conversation("t").append({"role": "user", "content": "three"})
@@ -170,6 +176,24 @@ def test_an_event_of_a_newer_refold_stops_its_conversation_and_no_other(tmp_path
         assert "more" in str(conversation.context().messages)
         found = memory.verify()
         assert [(d.thread_id, d.version, d.kind) for d in found.damage] == [("t", 2, "newer")]
+
+
+def test_an_event_of_a_newer_refold_is_not_called_damage(tmp_path: Path) -> None:
+    path = log_of(tmp_path / "a.db", "one", "two")
+    write_newer(path)
+    with refold.open(path) as memory, pytest.raises(NewerLog, match="mood_felt"):
+        memory.backup(tmp_path / "copy.db")
+    with pytest.raises(NewerLog, match="mood_felt"):
+        refold.restore(path, tmp_path / "copy.db")
+    assert not list(tmp_path.glob("*copy*"))
+    said = ran("verify", "--db", path, folder=tmp_path)
+    assert said.code == 1
+    assert "install a newer refold" in said.out
+    assert "is damaged" not in said.out
+    execute(path, "UPDATE stored_events SET state=? WHERE originator_version=1", [b"damaged"])
+    with refold.open(path) as memory, pytest.raises(BackupDamaged) as refused:
+        memory.backup(tmp_path / "copy.db")
+    assert {one.kind for one in refused.value.damage} > {"newer"}
 
 
 def test_what_others_wrote_is_kept_when_the_shared_memory_was_deleted(tmp_path: Path) -> None:
