@@ -86,6 +86,8 @@ class _FolderLinks:
 
     def panel(self, thread_id: str, panel: str, **more: object) -> str | None:
         is_there = panel == "timeline" or panel in PANELS_OF_FILES
+        if thread_id not in self._folders:
+            return None  # The source of a fork was erased.
         other = [key for key, value in more.items() if value is not None]
         if not is_there or not {"start", "position"}.issuperset(other):
             return None

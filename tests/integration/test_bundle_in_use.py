@@ -77,3 +77,21 @@ def test_a_conversation_erased_after_the_list_was_read_is_left_out(
     made, words = write(memory, tmp_path / "pages", lambda: memory.erase_conversation("c1"))
     assert (made.conversations, made.messages, words) == (4, 4, everything(1))
     assert len([*(tmp_path / "pages" / bundle.FOLDER).iterdir()]) == 4
+
+
+@pytest.mark.parametrize("source", ["c1", "erased"])
+def test_a_fork_names_its_source_and_links_to_it_if_it_is_there(
+    memory: Memory, tmp_path: Path, source: str
+) -> None:
+    memory.conversation("erased").append({"role": "user", "content": "hello again"})
+    memory.conversation(source).fork(thread_id="copied")
+    memory.erase_conversation("erased")
+    made, _ = write(memory, tmp_path / "pages")
+    assert made.conversations == 6
+    (row,) = [
+        line
+        for line in (tmp_path / "pages" / "index.html").read_text("utf-8").splitlines()
+        if "fork of" in line
+    ]
+    assert f"<bdi>{source}</bdi>" in row
+    assert row.count('<a href="conversations/') == (source != "erased")
