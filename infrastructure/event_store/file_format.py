@@ -87,20 +87,26 @@ def create_tables(datastore: SQLiteDatastore, recorders: Sequence[SQLiteRecorder
         if is_log and _format_of(connection) == FORMAT_VERSION:
             return
         try:
+            # SQLite begins to read where the file cannot be written, and refuses the first statement that writes.
             connection.execute("BEGIN IMMEDIATE")
+            with connection:
+                _write_tables(connection, name, recorders)
         except sqlite3.OperationalError as error:
-            if is_log and error.sqlite_errorname.startswith("SQLITE_READONLY"):
-                return  # An older log can still be read.
-            raise
-        with connection:
-            identify(
-                connection, name
-            )  # Another process may have upgraded it in the meantime, even to a newer format.
-            for recorder in recorders:
-                for statement in recorder.create_table_statements:
-                    connection.execute(statement)
-            connection.execute(f"PRAGMA user_version={FORMAT_VERSION}")
-            connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            if not is_log or not error.sqlite_errorname.startswith("SQLITE_READONLY"):
+                raise
+            # An older log can still be read.
+
+
+def _write_tables(
+    connection: sqlite3.Connection, name: str, recorders: Sequence[SQLiteRecorder]
+) -> None:
+    # Another process may have upgraded it in the meantime, even to a newer format.
+    identify(connection, name)
+    for recorder in recorders:
+        for statement in recorder.create_table_statements:
+            connection.execute(statement)
+    connection.execute(f"PRAGMA user_version={FORMAT_VERSION}")
+    connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
 
 
 def _format_of(connection: sqlite3.Connection) -> int:

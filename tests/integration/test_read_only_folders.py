@@ -14,6 +14,8 @@ import refold
 from refold.application.api.memory import Memory
 from refold.application.errors import LogBusy, LogDamaged, LogError, LogNotWritable
 from refold.infrastructure.maintenance.restore import salvage_file, verify_file
+from tests.support.golden_files import golden_text
+from tests.support.golden_log import from_sql
 from tests.support.other_user import as_other_user, readable_by_all
 
 MESSAGES = 24
@@ -136,6 +138,25 @@ def test_what_writes_is_refused_and_says_what_to_do(log: Path) -> None:
             with pytest.raises(LogNotWritable, match="check its permissions, and those of the fol"):
                 act()
         assert len(conversation.messages()) == MESSAGES
+
+
+def test_a_log_of_the_first_format_is_read_there_as_well(folder: Path, outside: Path) -> None:
+    def read(path: Path) -> None:
+        with refold.open(path) as memory:
+            for row in memory.conversations():
+                conversation = memory.conversation(row.thread_id)
+                assert len(conversation.messages()) == row.messages > 0
+                assert conversation.context(at=row.version).messages
+            assert memory.verify().ok
+
+    sql = golden_text("log-1.sql")
+    read(from_sql(sql, outside / "warm.db"))
+    log = from_sql(sql, folder / "agent.db")
+    readable_by_all(folder)
+    with unchanged(folder), as_other_user():
+        read(log)
+        with refold.open(log) as memory, pytest.raises(LogNotWritable):
+            memory.conversation("new").append({"role": "user", "content": "more"})
 
 
 def test_files_that_are_not_opened_as_a_log_are_read_there_as_well(
