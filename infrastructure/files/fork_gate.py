@@ -191,7 +191,7 @@ class ForkGate:
 
         Files that stay open are refused in the child.
         """
-        had_pools = _lock_of_pools() is not None
+        known = _locks_of_python()
         self._look()
         self._turn.acquire()
         prepare_fork()
@@ -209,8 +209,9 @@ class ForkGate:
                 logger.warning("a connection cannot be closed before a fork: %s", raised(error))
         if busy := sorted({str(one.path) for one in list(self._open) if one.path}):
             logger.warning("a forked process cannot open what is in use here: %s", ", ".join(busy))
-        if not had_pools and (pools := _lock_of_pools()) is not None:
-            pools.acquire(timeout=PATIENCE)
+        for lock in _locks_of_python():
+            if lock not in known:  # Imported meanwhile: its module releases it all the same.
+                lock.acquire(timeout=PATIENCE)
 
     def after_fork_in_parent(self) -> None:
         """Let the other threads continue."""
@@ -226,7 +227,7 @@ class ForkGate:
 
     def after_fork_in_child(self) -> None:
         """Refuse the files that are still open, and forget the threads of the parent."""
-        _forget_imports()
+        _renew_build_locks()
         thread = threading.get_ident()
         for file in list(self._open):
             self._refused.update(file.marks)
@@ -277,43 +278,30 @@ def _build_locks() -> list[Any]:
     return [one for one in (pydantic_lock, _class_lock) if one is not None]
 
 
-def _lock_of_pools() -> Any:
-    """Return the lock of Python's pools of threads, or None while their module is not imported.
-
-    The module acquires it before each fork, and releases it afterwards. If it is imported while this process waits to
-    fork, it does only the latter: with an error, or while another thread needs the lock.
-    """
-    return getattr(sys.modules.get("concurrent.futures.thread"), "_global_shutdown_lock", None)
+def _locks_of_python() -> list[Any]:
+    """Return the locks that imported modules of Python acquire before each fork, and release afterwards."""
+    modules = (("logging", "_lock"), ("concurrent.futures.thread", "_global_shutdown_lock"))
+    found = [getattr(sys.modules.get(module), name, None) for module, name in modules]
+    return [lock for lock in found if lock is not None]
 
 
-def _import_locks() -> dict[str, Any]:
-    """Return Python's locks of modules that are being imported, as weak references. Nothing public has them."""
+def _imports_elsewhere() -> bool:
+    """Return whether another thread imports a module."""
+    # Python's locks of modules that are being imported, as weak references. Nothing public has them.
     locks: dict[str, Any] = getattr(sys.modules["_frozen_importlib"], "_module_locks", {})
-    return locks
-
-
-def _imports_elsewhere() -> list[str]:
-    """Return the modules that other threads import."""
     known = (None, threading.get_ident())
-    found = [(name, reference()) for name, reference in list(_import_locks().items())]
-    return [name for name, lock in found if getattr(lock, "owner", None) not in known]
+    found = [reference() for reference in list(locks.values())]
+    return any(getattr(lock, "owner", None) not in known for lock in found)
 
 
-def _forget_imports() -> None:
-    """Forget what other threads of the parent were importing or building, so that this process does it itself.
-
-    A thread may begin an import between the wait and the fork. Here its lock would stay held for ever.
-    """
+def _renew_build_locks() -> None:
+    """Replace the locks under which classes are built. A thread of the parent may have held one for too long."""
     global _class_lock
     models: Any = sys.modules.get("pydantic.main")
     if hasattr(models, "_rebuild_lock"):
         models._rebuild_lock = threading.RLock()
     _class_lock = threading.RLock()
     guard_with(_class_lock)
-    for name in _imports_elsewhere():
-        _import_locks().pop(name, None)
-        if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
-            del sys.modules[name]
 
 
 def _alive(methods: Iterable[WeakMethod[Act]]) -> list[Act]:

@@ -446,6 +446,32 @@ _EARLIER_NAMES = {"Chat": "ConversationMemory", "AsyncChat": "AsyncConversationM
 """Names of version 0.4 and earlier, for programs whose annotations use them."""
 
 
+def _forget_imports() -> None:
+    """Forget what other threads were importing, so that a forked process imports it itself.
+
+    There, the lock of each module that such a thread was importing is held for ever. Nothing public has these locks.
+    """
+    import sys
+    from _thread import get_ident
+
+    locks: dict[str, Any] = getattr(sys.modules["_frozen_importlib"], "_module_locks", {})
+    for name, reference in list(locks.items()):
+        if getattr(reference(), "owner", None) not in (None, get_ident()):
+            locks.pop(name, None)
+            if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
+                del sys.modules[name]
+
+
+def _register_for_forks() -> None:
+    import os
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_forget_imports)
+
+
+_register_for_forks()
+
+
 def __getattr__(name: str) -> "Any":
     if name == "__version__":
         from importlib.metadata import version

@@ -132,21 +132,25 @@ IMPORTING = """
 import builtins, os, signal, sys, threading, time
 import refold
 
-refold.open(":memory:").close()
+_, module, inner, opens = sys.argv
+if opens:
+    refold.open(":memory:").close()
 real, began = builtins.__import__, threading.Event()
 
 def slow(name, *given):
-    if name == sys.argv[2] and threading.current_thread() is thread:  # The module is half read now.
+    if name == inner and threading.current_thread() is thread:  # The module is half read now.
         began.set()
         time.sleep(1)
     return real(name, *given)
 
 builtins.__import__ = slow
-thread = threading.Thread(target=__import__, args=[sys.argv[1]])
+read = (lambda: refold.open(":memory:").close()) if module == "refold" else lambda: __import__(module)
+thread = threading.Thread(target=read)
 thread.start()
 began.wait()
 pid = os.fork()
 if not pid:
+    refold.open(":memory:").close()
     os._exit(7)
 for _ in range(500):
     found, status = os.waitpid(pid, os.WNOHANG)
@@ -163,11 +167,18 @@ print("hangs" if status is None else os.waitstatus_to_exitcode(status))
 
 
 @pytest.mark.parametrize(
-    ("module", "inner"),
-    [("ctypes", "_ctypes"), ("concurrent.futures.thread", "concurrent.futures")],
+    ("module", "inner", "opens"),
+    [
+        ("ctypes", "_ctypes", "before"),
+        ("concurrent.futures.thread", "concurrent.futures", "before"),
+        ("refold", "pydantic", ""),
+        ("refold", "refold.infrastructure.files.fork_gate", ""),
+    ],
 )
-def test_a_fork_while_another_thread_imports_does_not_hang(module: str, inner: str) -> None:
-    words = [sys.executable, "-c", IMPORTING, module, inner]
+def test_a_fork_while_another_thread_imports_does_not_hang(
+    module: str, inner: str, opens: str
+) -> None:
+    words = [sys.executable, "-c", IMPORTING, module, inner, opens]
     ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert (ended.stdout.split(), ended.stderr) == (["7"], "")
 
