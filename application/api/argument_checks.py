@@ -11,6 +11,7 @@ from os import PathLike
 from typing import Any, TypeVar, cast
 
 from refold.application.conversation.parsing import is_utf8
+from refold.application.runtime.opening_process import refuse_limit
 from refold.domain.errors import InvalidOwner, InvalidSetting
 
 from .results import Context
@@ -31,7 +32,8 @@ _Check = tuple[Callable[[Any], bool], str]
 def checked(kind: _Class) -> _Class:
     """Check the arguments of all public methods of a class.
 
-    An invalid argument raises an ``InvalidSetting`` that names it, before the method runs.
+    An invalid argument raises an ``InvalidSetting`` that names it, before the method runs. A method that cannot open a
+    file, such as a module that it needs, because too many are open raises a ``LogError``.
     """
     for name, method in list(vars(kind).items()):
         if not name.startswith("_") and inspect.isfunction(method):
@@ -131,14 +133,22 @@ def _check_calls(method: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(method)
         async def call_async(*given: Any, **named: Any) -> Any:
             check_all(given, named)
-            return await waiting(*given, **named)
+            try:
+                return await waiting(*given, **named)
+            except OSError as error:
+                refuse_limit(error)
+                raise
 
         return call_async
 
     @functools.wraps(method)
     def call(*given: Any, **named: Any) -> Any:
         check_all(given, named)
-        return method(*given, **named)
+        try:
+            return method(*given, **named)
+        except OSError as error:
+            refuse_limit(error)
+            raise
 
     return call
 

@@ -17,7 +17,7 @@ from refold.application.runtime.foreign_code import (
     Withdrawn,
     independent_context,
 )
-from refold.application.runtime.opening_process import OpeningProcess, keep_in_child
+from refold.application.runtime.opening_process import OpeningProcess, keep_in_child, require_files
 from refold.domain.errors import RefoldError
 
 if TYPE_CHECKING:
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 _NO_RESULT = "the work ended before its result; try again"
-_LOOK = 0.002
-"""Seconds between two checks for the end of the work."""
-_LOOK_AT_START = 0.5
-"""Seconds between two checks whether a new thread has ended before it began."""
+_LOOK, _LOOK_AT_START = 0.002, 0.5
+"""Seconds between two checks for the end of the work, and whether a new thread has ended before it began."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -327,7 +325,7 @@ class Runner:
 
         Raises:
             WorkEnded: the runner was closed.
-            LogError: no thread can start.
+            LogError: no thread can start, or no more files may be opened.
         """
         self._process.check()  # The thread that held the lock may not exist in this process.
         with self._lock:
@@ -345,6 +343,7 @@ class Runner:
         import asyncio
         from concurrent.futures import ThreadPoolExecutor
 
+        require_files()  # A loop that cannot open its own would fail once more when it is destroyed.
         loop, workers = asyncio.new_event_loop(), ThreadPoolExecutor(thread_name_prefix="refold")
         thread = threading.Thread(target=self._serve, args=[loop], name="refold", daemon=True)
         running = threading.Event()

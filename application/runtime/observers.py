@@ -111,11 +111,11 @@ class CompactionNotifier:
 
 async def finish_observers(core: Core) -> None:
     """Wait for running work of observers before the memory closes."""
-    from refold.application.ports.observer import FinishingObserver
-
     for observer in core.observers:
-        if isinstance(observer, FinishingObserver):
-            with _log_errors():
+        with _log_errors():
+            from refold.application.ports.observer import FinishingObserver
+
+            if isinstance(observer, FinishingObserver):
                 await observer.finish()
 
 

@@ -1,5 +1,6 @@
-"""The process that opened a memory, and the time limits of its writes for a locked log."""
+"""The process that opened a memory, the time limits of its writes for a locked log, and the limit of its files."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Generator, Mapping
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
 
-from refold.application.errors import OpenedBeforeFork
+from refold.application.errors import LogError, OpenedBeforeFork
 
 BRIEFLY = 1.0
 """Total seconds that a request which already fits waits for the log to store its decisions."""
@@ -166,3 +167,52 @@ class OpeningProcess:
         """
         if os.getpid() != self._pid or self._forks != _forks:
             raise OpenedBeforeFork(self.what)
+
+
+_LIMITS = (errno.EMFILE, errno.ENFILE)
+_AT_ONCE = 4
+"""Number of files that SQLite opens for one log: the log, its -wal, its -shm, and the folder."""
+OPEN_FEWER = (
+    "no more files may be opened: close some, or raise the limit (ulimit -n), then try again"
+)
+"""Advice for errors."""
+
+
+def find_limit() -> OSError | None:
+    """Return the error of opening a few more files, or None if that is possible.
+
+    Libraries do not always say why they could not open a file.
+    """
+    opened: list[int] = []
+    try:
+        while len(opened) < _AT_ONCE:
+            opened.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return OSError(error.errno, error.strerror) if error.errno in _LIMITS else None
+    finally:
+        for number in opened:
+            os.close(number)
+    return None
+
+
+def require_files() -> None:
+    """Raise if no more files may be opened, before a library that opens some.
+
+    Raises:
+        LogError: too many files are open.
+    """
+    if (limit := find_limit()) is not None:
+        refuse_limit(limit)
+
+
+def refuse_limit(error: OSError) -> None:
+    """Raise an error of the log if a file could not be opened because too many are open.
+
+    Raises:
+        LogError: the message names the file.
+    """
+    if error.errno in _LIMITS:
+        name = f"{os.fsdecode(error.filename)}: " if error.filename else ""
+        raise LogError(
+            f"{name}{error.strerror}; {OPEN_FEWER}; what was acknowledged before is safe"
+        ) from error

@@ -86,6 +86,8 @@ class Anchor:
         self._known = 0
         self._threads = threading.Lock()
         self._fails = False
+        self.unread: OSError | None = None
+        """Error of the last read, or None if it succeeded."""
 
     def find(self, thread_id: str) -> Anchored | None:
         """Return the anchored event of a conversation, or None. Call it before you read the log."""
@@ -215,12 +217,14 @@ class Anchor:
     def _content(self, size: int = -1) -> bytes:
         if self.path is None:
             return b""
+        self.unread = None
         try:
             with open(self._name, "rb", buffering=0) as file:  # noqa: PTH123 (a path object is slower)
                 return file.read(size)
         except FileNotFoundError:
             return b""
         except OSError as error:
+            self.unread = error
             self._tell("read", error)
             return b""
 

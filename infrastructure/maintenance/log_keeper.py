@@ -39,7 +39,7 @@ from refold.infrastructure.event_store.snapshots import SQLiteSnapshots
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.files.log_place import DERIVED, derived_path
 from refold.infrastructure.files.private_files import new_file
-from refold.infrastructure.sqlite.sqlite_failures import translate_errors
+from refold.infrastructure.sqlite.sqlite_failures import as_shortage, translate_errors
 from refold.infrastructure.write_ahead.damaged_copies import damaged_copies
 
 from . import log_keeper as repairing
@@ -202,11 +202,18 @@ ANCHOR = "anchor"
 
 
 def check(log: SQLiteLog, exported: Path | None) -> Checked:
-    """Report all damage of a log, its snapshots and its anchor."""
+    """Report all damage of a log, its snapshots and its anchor.
+
+    Raises:
+        LogError: the exported anchor cannot be read, or files are short to read the log's own one.
+    """
     others: list[Held] = []
     if exported is not None:
         others.append(Held(read_exported(exported), f"the anchor {exported}"))
     _, damaged = log.held.anchor.lines()
+    unread = log.held.anchor.unread
+    if unread is not None and (short := as_shortage(f"the anchor {log.held.anchor.path}", unread)):
+        raise short from unread
     checked = log.held.check(log.parts()[1], *others)
     if damaged:
         detail = f"{damaged} lines of {log.held.anchor.path} are damaged"

@@ -13,6 +13,7 @@ from refold.application.runtime.plain_lines import plain_logger, strip_quotation
 from refold.infrastructure.files.fork_gate import FileTurn
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.sqlite.sqlite_connection import declared_in, transaction
+from refold.infrastructure.sqlite.sqlite_failures import as_shortage
 
 from .checkpoint import (
     POSITIONS,
@@ -62,11 +63,13 @@ def query_with_repairs(
         LogError: memory is still short after a repair.
     """
     renewals = repairs = shortages = 0
+    last: Exception | None = None
     while repairs < TRIES:
         try:
             with blamed_on_file():
                 return ask()
         except BROKEN as error:
+            last = error
             is_outdated = isinstance(error, FoldOutdated)
             if isinstance(error, MemoryShort) and (shortages := shortages + 1) != 2:
                 _refuse_third(shortages, error)
@@ -77,7 +80,7 @@ def query_with_repairs(
             else:
                 repair(error, repairs)
                 repairs += 1
-    raise NoAnswer
+    raise NoAnswer from last
 
 
 def _refuse_third(shortages: int, error: MemoryShort) -> None:
@@ -146,9 +149,9 @@ class FollowedLog:
                     repair=self._repair,
                 )
             except NoAnswer as error:
-                raise LogError(
-                    f"{self._content.title} of {self._file.path or 'the log'} cannot be rebuilt; "
-                    "run `refold verify`, the log may be damaged"
+                title = f"{self._content.title} of {self._of or self._path or 'the log'}"
+                raise as_shortage(title, error) or LogError(
+                    f"{title} cannot be rebuilt; run `refold verify`, the log may be damaged"
                 ) from error
 
     def check(self) -> Iterator[Damage]:

@@ -10,7 +10,7 @@ from typing import Any
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.sqlite.sqlite_connection import declared_in, open_sqlite
-from refold.infrastructure.sqlite.sqlite_failures import is_forbidden
+from refold.infrastructure.sqlite.sqlite_failures import as_shortage, is_forbidden
 
 from .checkpoint import (
     POSITION_COLUMNS,
@@ -219,7 +219,11 @@ def _is_compared(
 
 
 def look_over(file: DatabaseFile, find: Callable[[], Iterator[Damage]]) -> Iterator[Damage]:
-    """Yield what ``find`` finds in a file, and report a file that cannot be read."""
+    """Yield what ``find`` finds in a file, and report a file that cannot be read.
+
+    Raises:
+        LogError: files or memory are short, so nothing is known about the file.
+    """
     if taken := tuple(check_place(file)):
         yield from taken
         return
@@ -227,6 +231,8 @@ def look_over(file: DatabaseFile, find: Callable[[], Iterator[Damage]]) -> Itera
         with blamed_on_file():
             yield from find()
     except BROKEN as error:
+        if short := as_shortage(f"{file.kind.title} {file.path or 'in memory'}", error):
+            raise short from error
         if is_forbidden(error):
             logger.warning("%s %s cannot be checked: %s", file.kind.title, file.path, error)
             return
@@ -303,11 +309,17 @@ def _compare(
 
 
 def _guard(table: Comparable, found: Iterator[Damage]) -> Iterator[Damage]:
-    """Yield the findings of a table, and report a table that cannot be read."""
+    """Yield the findings of a table, and report a table that cannot be read.
+
+    Raises:
+        LogError: files or memory are short.
+    """
     try:
         with blamed_on_file():
             yield from found
     except BROKEN as error:
+        if short := as_shortage(f"the table {table.name}", error):
+            raise short from error
         yield Damage(table.name, "", 0, "unreadable", str(error))
 
 

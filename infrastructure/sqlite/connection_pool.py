@@ -19,8 +19,7 @@ from refold.application.errors import LogGone
 from refold.application.runtime.opening_process import LOCK_WAIT, OpeningProcess
 from refold.infrastructure.files.fork_gate import GATE
 
-from .sqlite_connection import CheckedConnection
-from .sqlite_failures import leave_untouched
+from .sqlite_connection import CheckedConnection, leave_untouched
 
 LAST_USE = 2.0
 """Seconds that closing waits for threads that use a connection."""

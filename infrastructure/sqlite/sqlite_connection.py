@@ -2,6 +2,8 @@
 
 import os
 import sqlite3
+import struct
+import sys
 import weakref
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
@@ -384,3 +386,52 @@ def insert_rows(c: SQLiteCursor, rows: Sequence[StoredEvent]) -> list[int]:
         last: int = c.lastrowid
         numbers.extend(range(last - len(some) + 1, last + 1))
     return numbers
+
+
+_SHARED_FIRST, _SHARED_SIZE = 0x4000_0002, 510
+"""Offset and length of the lock bytes that mark a database file as open (SQLite's file format)."""
+_kept: list[int] = []
+"""Descriptors that stay open: closing one would release all locks of this process on its file."""
+
+
+@contextmanager
+def leave_untouched(connection: sqlite3.Connection, path: str) -> Generator[None]:
+    """Close ``connection`` in the block without touching the database or its write-ahead log.
+
+    When the last connection closes, SQLite copies the part of the write-ahead log that it knows into the
+    database and deletes the file, along with later commits of other processes.
+    """
+    setconfig = getattr(connection, "setconfig", None)  # Since Python 3.12.
+    if setconfig is not None:
+        setconfig(getattr(sqlite3, "SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE"), True)  # noqa: B009
+        yield
+    else:
+        with _mark_in_use(path):
+            yield
+
+
+if sys.platform == "linux":
+    from fcntl import F_OFD_SETLK, F_RDLCK, F_UNLCK, fcntl
+
+    def _flock(kind: int) -> bytes:
+        """Pack the system's ``struct flock``."""
+        return struct.pack("@hhqqi0q", kind, os.SEEK_SET, _SHARED_FIRST, _SHARED_SIZE, 0)
+
+    @contextmanager
+    def _mark_in_use(path: str) -> Generator[None]:
+        """Mark the database as open elsewhere, so that the closing connection is not the last."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        _kept.append(descriptor)
+        fcntl(descriptor, F_OFD_SETLK, _flock(F_RDLCK))
+        try:
+            yield
+        finally:
+            fcntl(descriptor, F_OFD_SETLK, _flock(F_UNLCK))
+
+else:
+
+    @contextmanager
+    def _mark_in_use(path: str) -> Generator[None]:
+        """Do nothing: this system has no such lock. The anchor detects missing events."""
+        del path
+        yield

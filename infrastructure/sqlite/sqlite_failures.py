@@ -5,10 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-import struct
 import sys
-from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import closing, suppress
 from functools import cache, wraps
 from pathlib import Path
 from time import monotonic
@@ -32,7 +31,7 @@ from refold.application.errors import (
     LogNotWritable,
     NotARefoldLog,
 )
-from refold.application.runtime.opening_process import LOCK_WAIT
+from refold.application.runtime.opening_process import LOCK_WAIT, OPEN_FEWER, find_limit
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.private_files import read_at
 
@@ -60,7 +59,8 @@ _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL", "NO_CONNECTION", "EA
 _IN_THE_WAY = ("EISDIR", "ELOOP")
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_FORMAT")
 _DEVICE = ("SQLITE_IOERR", "EIO", "ENXIO", "ENODEV")
-_SCARCE = ("SQLITE_NOMEM", "ENOMEM", "EMFILE", "ENFILE")
+_LIMITED = ("EMFILE", "ENFILE")
+_SCARCE = ("SQLITE_NOMEM", "ENOMEM", *_LIMITED)
 # SQLite reports some failed page reads as damage.
 _PASSING = (*_BUSY, *_DEVICE, *_SCARCE, *_DAMAGED)
 
@@ -82,6 +82,17 @@ def is_damage(error: BaseException) -> bool:
 def is_forbidden(error: BaseException) -> bool:
     """Return whether a permission is missing."""
     return kind_of(error).startswith(_NOT_WRITABLE)
+
+
+def as_shortage(what: str, error: BaseException) -> LogError | None:
+    """Return the error to raise if files or memory are short, or None if the cause is another.
+
+    ``what`` names what could not be read.
+    """
+    kind = kind_of(error)
+    if not kind.startswith(_SCARCE):
+        return None
+    return LogError(f"{what} cannot be read: {_message_of(error)}; {_advice(kind)}")
 
 
 def is_passing(error: BaseException) -> bool:
@@ -134,19 +145,19 @@ def _is_readable(path: Path) -> bool:
     )
 
 
-def _first_cause(error: BaseException) -> BaseException:
-    """Return the original error, from which this one was raised."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error
-
-
 def _other_file(path: Path, error: BaseException) -> str:
     """Return the name of the file that the system refused, or an empty text if it is the log or unknown."""
     error = _first_cause(error)
     name: object = error.filename if isinstance(error, OSError) else None
     found = os.fsdecode(name) if isinstance(name, str | bytes) else ""
     return "" if found == str(path) else found
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    """Return the original error, from which this one was raised."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def kind_of(error: BaseException) -> str:
@@ -164,7 +175,10 @@ def kind_of(error: BaseException) -> str:
         case OSError():
             return errno.errorcode.get(error.errno or 0, "")
         case _:
-            return str(getattr(error, "sqlite_errorname", ""))
+            name = str(getattr(error, "sqlite_errorname", ""))
+            # SQLite does not say why it cannot open a file.
+            limit = find_limit() if name.startswith("SQLITE_CANTOPEN") else None
+            return name if limit is None else kind_of(limit)
 
 
 def _message_of(error: BaseException) -> str:
@@ -188,6 +202,8 @@ def _advice(kind: str) -> str:
         return (
             "check the disk, then try again with the same key; what was acknowledged before is safe"
         )
+    if kind.startswith(_LIMITED):
+        return f"{OPEN_FEWER}; what was acknowledged before is safe"
     if kind.startswith(_SCARCE):
         return "close files or free memory, then try again; what was acknowledged before is safe"
     if kind in _IN_THE_WAY:
@@ -281,16 +297,11 @@ def _policy() -> Retrying:
     )
 
 
-_SHARED_FIRST, _SHARED_SIZE = 0x4000_0002, 510
-"""Offset and length of the lock bytes that mark a database file as open (SQLite's file format)."""
-
 if sys.platform == "win32":
     _FOR_READING = os.O_RDONLY | os.O_BINARY
 else:
     _FOR_READING = os.O_RDONLY | os.O_CLOEXEC
 
-_kept: list[int] = []
-"""Descriptors that stay open: closing one would release all locks of this process on its file."""
 _looking: dict[tuple[int, int], int] = {}
 """Open descriptors by file identity, for reads that bypass SQLite."""
 
@@ -306,49 +317,6 @@ def kept_descriptor(path: str) -> int:
     if file not in _looking:
         _looking[file] = os.open(path, _FOR_READING)
     return _looking[file]
-
-
-@contextmanager
-def leave_untouched(connection: sqlite3.Connection, path: str) -> Generator[None]:
-    """Close ``connection`` in the block without touching the database or its write-ahead log.
-
-    When the last connection closes, SQLite copies the part of the write-ahead log that it knows into the
-    database and deletes the file, along with later commits of other processes.
-    """
-    setconfig = getattr(connection, "setconfig", None)  # Since Python 3.12.
-    if setconfig is not None:
-        setconfig(getattr(sqlite3, "SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE"), True)  # noqa: B009
-        yield
-    else:
-        with _mark_in_use(path):
-            yield
-
-
-if sys.platform == "linux":
-    from fcntl import F_OFD_SETLK, F_RDLCK, F_UNLCK, fcntl
-
-    def _flock(kind: int) -> bytes:
-        """Pack the system's ``struct flock``."""
-        return struct.pack("@hhqqi0q", kind, os.SEEK_SET, _SHARED_FIRST, _SHARED_SIZE, 0)
-
-    @contextmanager
-    def _mark_in_use(path: str) -> Generator[None]:
-        """Mark the database as open elsewhere, so that the closing connection is not the last."""
-        descriptor = os.open(path, _FOR_READING)
-        _kept.append(descriptor)
-        fcntl(descriptor, F_OFD_SETLK, _flock(F_RDLCK))
-        try:
-            yield
-        finally:
-            fcntl(descriptor, F_OFD_SETLK, _flock(F_UNLCK))
-
-else:
-
-    @contextmanager
-    def _mark_in_use(path: str) -> Generator[None]:
-        """Do nothing: this system has no such lock. The anchor detects missing events."""
-        del path
-        yield
 
 
 CHUNK = 1 << 20
