@@ -15,7 +15,7 @@ from refold.infrastructure.files.log_place import LogPlace
 
 from .arguments import next_command, open_existing, read_span, require
 from .options import DEFAULT_DB, At, Db, Force, Json, ModelName, Range, Thread, Window, read_at
-from .output import clean, json_line, print_bytes, print_json, say
+from .output import clean, json_line, keep_free, print_bytes, print_json, say
 
 if TYPE_CHECKING:
     from refold.infrastructure.inspector.file_pages import Source
@@ -88,6 +88,7 @@ def export(
         to = html or out
         if to is not None and db.path is not None:
             refuse_own(to, db.path)
+        keep_free(to)
         if html is not None:
             _export_page(memory, thread, html, db, range, redact or (), force=force, json=json)
             return
@@ -127,11 +128,11 @@ def _print_export(thread: str, format: str, out: Path, count: int, *, json: bool
 
 def _write(out: Path, lines: Iterable[dict[str, Any]], *, force: bool) -> int:
     """Write the lines to a new file and return their number."""
-    from refold.infrastructure.files.private_files import new_file
+    from refold.infrastructure.files.private_files import output_file
 
     count = 0
     try:
-        with new_file(out, replace=force) as made, made.open("wb") as file:
+        with output_file(out, replace=force) as made, made.open("wb") as file:
             for line in lines:
                 file.write(json_line(line, "utf-8").encode() + b"\n")
                 count += 1
@@ -153,12 +154,12 @@ def _export_page(
     json: bool,
 ) -> None:
     require_packages("refold export --html")
-    from refold.infrastructure.files.private_files import refuse
+    from refold.infrastructure.files.private_files import is_stream, refuse
     from refold.infrastructure.inspector.file_pages import conversation_file
     from refold.infrastructure.inspector.masking import Masker
 
     is_printed = str(to) == STANDARD_OUTPUT
-    if not is_printed:
+    if not (is_printed or is_stream(to)):
         refuse(to, replace=force)
     messages = _messages_of(memory, thread, range, to, db)
     page, masked = conversation_file(memory, thread, messages, Masker(names), source_of(db))
@@ -200,10 +201,10 @@ def _messages_of(memory: Memory, thread: str, given: str | None, to: Path, db: L
 
 
 def _write_page(to: Path, content: bytes, *, force: bool) -> None:
-    from refold.infrastructure.files.private_files import new_file
+    from refold.infrastructure.files.private_files import output_file
 
     try:
-        with new_file(to, replace=force) as made:
+        with output_file(to, replace=force) as made:
             made.write_bytes(content)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(to)) from error

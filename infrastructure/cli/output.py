@@ -9,7 +9,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
@@ -61,6 +61,16 @@ def show_any_text() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+
+
+def keep_free(path: Path | None) -> None:
+    """Print sentences and tables on standard error if ``path`` is standard output and leads to a pipe.
+
+    A program at its other end expects only what the command writes to ``path``.
+    """
+    with suppress(OSError, ValueError):  # There is no such file, or standard output has no number.
+        if path is not None and path.is_fifo():
+            console.stderr = os.path.samestat(os.fstat(sys.stdout.fileno()), path.stat())
 
 
 def _write_nowhere(stream: IO[str]) -> None:

@@ -25,7 +25,7 @@ from refold.infrastructure.files.private_files import open_private
 from .arguments import as_request, next_command
 from .import_command import ThreadOption, refuse_another, require_one, skipped_counts
 from .options import Format, Json, ModelName, PolicyFile, SummariserName, Window
-from .output import Troubles, clean, print_json, progress_bar, say, show_table
+from .output import Troubles, clean, keep_free, print_json, progress_bar, say, show_table
 
 
 def as_json(
@@ -203,6 +203,7 @@ def _output(path: Path, others: Sequence[Path]) -> IO[str]:
         raise typer.BadParameter(
             f"{path} is already used here: give another file", param_hint="--requests"
         )
+    keep_free(path)
     try:
         # JSON may contain a lone surrogate, which UTF-8 cannot encode: it is written as an escape.
         # An existing file keeps its content until there is a request.

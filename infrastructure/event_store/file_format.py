@@ -28,6 +28,8 @@ def check_place(path: Path, *, create: bool) -> None:
     """
     if path.is_dir():
         raise NotARefoldLog(f"{path} is a folder; give the path of a file")
+    if path.exists() and not path.is_file():  # Opening a pipe would wait for its other end.
+        raise NotARefoldLog(f"{path} is not a regular file; give another path")
     if not path.parent.is_dir():
         raise LogNotFound(f"the folder {path.parent} does not exist; create it first")
     if not create and (not path.exists() or not path.stat().st_size):

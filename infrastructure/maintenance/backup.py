@@ -148,7 +148,7 @@ def back_up(
     """
     real = Path(os.path.realpath(to))
     refuse_own(to, path)
-    with translate_errors(to), new_file(real, replace=replace) as made:
+    with translate_errors(to), new_file(to, replace=replace) as made:
         size, marks = _copy_checked(source, mapper, made, path)
         settle(real)
         anchor_path(real).unlink(missing_ok=True)
