@@ -1,4 +1,4 @@
-"""The process that opened a memory, the time limits of its writes for a locked log, and the limit of its files."""
+"""The process that opened a memory, the time limits of its writes for a locked log, and the limits of its files."""
 
 import errno
 import os
@@ -193,6 +193,15 @@ def find_limit() -> OSError | None:
         for number in opened:
             os.close(number)
     return None
+
+
+def limits_sizes() -> bool:
+    """Return whether this process may write files up to a certain size only."""
+    if sys.platform == "win32":
+        return False
+    import resource
+
+    return resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
 
 
 def require_files() -> None:

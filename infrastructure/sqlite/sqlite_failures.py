@@ -31,7 +31,12 @@ from refold.application.errors import (
     LogNotWritable,
     NotARefoldLog,
 )
-from refold.application.runtime.opening_process import LOCK_WAIT, OPEN_FEWER, find_limit
+from refold.application.runtime.opening_process import (
+    LOCK_WAIT,
+    OPEN_FEWER,
+    find_limit,
+    limits_sizes,
+)
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.private_files import read_at
 
@@ -44,7 +49,10 @@ if TYPE_CHECKING:
 STORE_ERRORS = (sqlite3.Error, EventSourcingError, OSError, UnicodeDecodeError)
 """Errors that the storage libraries raise on purpose."""
 
-_FULL = ("SQLITE_FULL", "ENOSPC", "EDQUOT", "EFBIG")
+# SQLite creates the index of the write-ahead log with its full size, so a full disk has another name there.
+_FULL = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "ENOSPC", "EDQUOT")
+_TOO_LARGE = ("EFBIG",)
+_GROWS = ("SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_TRUNCATE")
 _GONE = ("SQLITE_READONLY_DBMOVED", "ENOENT", "ENOTDIR", "ESTALE")
 _NOT_WRITABLE = (
     "SQLITE_READONLY",
@@ -70,7 +78,7 @@ def may_be_damage(error: BaseException) -> bool:
 
     A missing permission, a full disk and a failing disk do not count as damage.
     """
-    troubles = (*_FULL, *_GONE, *_NOT_WRITABLE, *_BUSY, *_DEVICE, *_SCARCE)
+    troubles = (*_FULL, *_TOO_LARGE, *_GONE, *_NOT_WRITABLE, *_BUSY, *_DEVICE, *_SCARCE)
     return not kind_of(error).startswith(troubles)
 
 
@@ -97,7 +105,8 @@ def as_shortage(what: str, error: BaseException) -> LogError | None:
 
 def is_passing(error: BaseException) -> bool:
     """Return whether a retry may succeed: the file is in use, the device failed, or resources are scarce."""
-    return isinstance(error, STORE_ERRORS) and kind_of(error).startswith(_PASSING)
+    kind = kind_of(error) if isinstance(error, STORE_ERRORS) else ""
+    return kind.startswith(_PASSING) and not kind.startswith(_FULL)
 
 
 def as_log_error(path: Path, error: Exception) -> LogError:
@@ -109,6 +118,11 @@ def as_log_error(path: Path, error: Exception) -> LogError:
     if kind.startswith(_FULL):
         return LogFull(
             f"the disk with {path} is full; free some space and try again, nothing is lost"
+        )
+    if kind.startswith(_TOO_LARGE):
+        return LogFull(
+            f"a file of {path} would be larger than this process or the file system allows; raise the limit "
+            "(ulimit -f) and try again, nothing is lost"
         )
     other = _other_file(path, error)
     is_gone = kind.startswith(_GONE)
@@ -176,7 +190,9 @@ def kind_of(error: BaseException) -> str:
             return errno.errorcode.get(error.errno or 0, "")
         case _:
             name = str(getattr(error, "sqlite_errorname", ""))
-            # SQLite does not say why it cannot open a file.
+            # SQLite does not say why it cannot open or write a file.
+            if name in _GROWS and limits_sizes():
+                return "EFBIG"
             limit = find_limit() if name.startswith("SQLITE_CANTOPEN") else None
             return name if limit is None else kind_of(limit)
 

@@ -1,0 +1,52 @@
+"""What a program sees where its files may not grow: the reason, and never a failing disk."""
+
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from sqlite3 import OperationalError
+
+import pytest
+
+import refold
+from refold.application.errors import LogFull
+from refold.infrastructure.sqlite.sqlite_failures import as_log_error, is_passing
+
+if sys.platform == "win32":
+    pytest.skip("this system has no such limit", allow_module_level=True)
+
+import resource
+
+
+@contextmanager
+def _sizes_up_to(count: int) -> Generator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (count, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_an_append_beyond_the_largest_size_names_the_limit_and_stores_nothing(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "agent.db"
+    with refold.open(path) as memory:
+        conversation = memory.conversation("a")
+        conversation.append({"role": "user", "content": "Begin."})
+        large = {"role": "assistant", "content": "word " * 100_000}
+        with _sizes_up_to(200_000), pytest.raises(LogFull, match="ulimit -f"):
+            conversation.append(large)
+        assert len(conversation.messages()) == 1
+        conversation.append(large)
+        assert memory.verify().ok
+
+
+def test_an_index_of_the_write_ahead_log_without_room_means_a_full_disk() -> None:
+    error = OperationalError("disk I/O error")
+    error.sqlite_errorname = "SQLITE_IOERR_SHMSIZE"
+    found = as_log_error(Path("/agent.db"), error)
+    assert isinstance(found, LogFull)
+    assert "is full" in str(found)
+    assert not is_passing(error)
