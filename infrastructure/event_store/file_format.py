@@ -7,7 +7,7 @@ format 2.
 
 import sqlite3
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from eventsourcing.sqlite import SQLiteDatastore, SQLiteRecorder
@@ -19,10 +19,16 @@ APPLICATION_ID = 0x5246_4C44  # "RFLD"
 FORMAT_VERSION = 2
 
 
+_SHORT = 60
+"""Characters of a name that is short enough in every file system and encoding."""
+_LONGEST_SUFFIX = "-journal"
+
+
 def check_place(path: Path, *, create: bool) -> None:
     """Check that a log can be stored at ``path``.
 
     Raises:
+        OSError: the name is too long for the files that SQLite makes next to the log.
         LogNotFound: no log exists and ``create`` is false.
         NotARefoldLog: the path is not a log.
     """
@@ -32,6 +38,9 @@ def check_place(path: Path, *, create: bool) -> None:
         raise NotARefoldLog(f"{path} is not a regular file; give another path")
     if not path.parent.is_dir():
         raise LogNotFound(f"the folder {path.parent} does not exist; create it first")
+    if len(path.name) > _SHORT:  # SQLite would not say why it cannot open the log.
+        with suppress(FileNotFoundError):
+            Path(f"{path}{_LONGEST_SUFFIX}").stat()
     if not create and (not path.exists() or not path.stat().st_size):
         raise LogNotFound(f"there is no log at {path}; check the path, or import something first")
 

@@ -222,6 +222,8 @@ def _advice(kind: str) -> str:
         return f"{OPEN_FEWER}; what was acknowledged before is safe"
     if kind.startswith(_SCARCE):
         return "close files or free memory, then try again; what was acknowledged before is safe"
+    if kind == "ENAMETOOLONG":
+        return "give a shorter name or path"
     if kind in _IN_THE_WAY:
         return "move it away, then try again; what was acknowledged before is safe"
     if kind.startswith("SQLITE_CONSTRAINT"):

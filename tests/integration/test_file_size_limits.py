@@ -1,4 +1,4 @@
-"""What a program sees where its files may not grow: the reason, and never a failing disk."""
+"""What a program sees where files may not grow, or have too long a name: the reason, and no failing disk."""
 
 import sys
 from collections.abc import Generator
@@ -9,7 +9,7 @@ from sqlite3 import OperationalError
 import pytest
 
 import refold
-from refold.application.errors import LogFull
+from refold.application.errors import LogError, LogFull, LogNotWritable
 from refold.infrastructure.sqlite.sqlite_failures import as_log_error, is_passing
 
 if sys.platform == "win32":
@@ -50,3 +50,13 @@ def test_an_index_of_the_write_ahead_log_without_room_means_a_full_disk() -> Non
     assert isinstance(found, LogFull)
     assert "is full" in str(found)
     assert not is_passing(error)
+
+
+@pytest.mark.parametrize("length", [248, 252, 300])
+def test_a_name_that_is_too_long_is_said_to_be_so_and_leaves_no_file(
+    tmp_path: Path, length: int
+) -> None:
+    with pytest.raises(LogError, match="give a shorter name") as caught:
+        refold.open(tmp_path / f"{'n' * (length - 3)}.db")
+    assert not isinstance(caught.value, LogNotWritable)
+    assert list(tmp_path.iterdir()) == []
