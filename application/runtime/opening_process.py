@@ -70,7 +70,10 @@ def keep_in_child(one: object) -> None:
 
 
 def prepare_fork() -> None:
-    """Import what a forked process needs. It would wait for an import that another thread of this one had begun."""
+    """Import what a forked process needs. It would wait for an import that another thread of this one had begun.
+
+    The gate of ``infrastructure/files/fork_gate.py`` calls this before each fork.
+    """
     if not _holders:
         _holders.append(_holder())
     threads = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
@@ -127,7 +130,7 @@ def _note_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=prepare_fork, after_in_child=_note_fork)
+    os.register_at_fork(after_in_child=_note_fork)
 
 
 class OpeningProcess:
