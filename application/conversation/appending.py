@@ -221,7 +221,7 @@ def _with_rest_of_newest(
         if logged.erased or not isinstance(event, MessageAppended) or event.key is None:
             continue
         part = _PART.fullmatch(event.key)
-        key, begin = (part[1], int(part[2])) if part else (event.key, 0)
+        key, begin = (str(part[1]), int(part[2])) if part else (event.key, 0)
         if key not in places:
             continue
         last = max(last, places[key])

@@ -34,7 +34,6 @@ from langchain_core.messages import (  # noqa: E402
 from langchain_core.tools import tool  # noqa: E402
 from langgraph.checkpoint.memory import InMemorySaver  # noqa: E402
 from langgraph.checkpoint.sqlite import SqliteSaver  # noqa: E402
-from langgraph.graph import START, MessagesState, StateGraph  # noqa: E402
 
 from refold.adapters.langchain import (  # noqa: E402
     MemoryMiddleware,
@@ -50,6 +49,7 @@ from tests.support.strict_server import StrictServer  # noqa: E402
 
 MODELS = ("claude-opus-4-8", "claude-opus-5-5")
 create_agent: Any = import_module("langchain.agents").create_agent
+graphs: Any = import_module("langgraph.graph")
 THINKING: dict[str, Any] = {
     "claude-opus-4-8": {"type": "enabled", "budget_tokens": 1_024},
     "claude-opus-5-5": {"type": "adaptive"},
@@ -279,8 +279,8 @@ def test_the_state_of_an_agent_inside_of_another_graph_stays_whole(
 ) -> None:
     model = GenericFakeChatModel(messages=itertools.repeat("It is so."))
     agent = create_agent(model, middleware=[MemoryMiddleware(memory, keep_in_state=2)])
-    graph: Any = StateGraph(state)
-    graph.add_node("agent", agent).add_edge(START, "agent")
+    graph: Any = graphs.StateGraph(state)
+    graph.add_node("agent", agent).add_edge(graphs.START, "agent")
     compiled = graph.compile(checkpointer=InMemorySaver())
     messages: list[Any] = []
     for number in range(4):
@@ -307,8 +307,8 @@ def test_the_state_of_an_agent_inside_of_another_graph_is_kept_short_if_it_lasts
         lengths.append(len(agent.invoke({"messages": asked})["messages"]))
         return {"messages": []}
 
-    graph: Any = StateGraph(MessagesState)
-    graph.add_node("ask", ask_agent).add_edge(START, "ask")
+    graph: Any = graphs.StateGraph(graphs.MessagesState)
+    graph.add_node("ask", ask_agent).add_edge(graphs.START, "ask")
     compiled = graph.compile(checkpointer=InMemorySaver())
     for number in range(4):
         compiled.invoke({"messages": [HumanMessage(f"Question {number}")]}, CONFIG)
