@@ -11,6 +11,7 @@ from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from refold.application.errors import LogError
+from refold.application.runtime import opening_process
 from refold.application.runtime.foreign_code import (
     CURRENT,
     Withdrawal,
@@ -220,6 +221,7 @@ class Runner:
             )
         from concurrent.futures import CancelledError
 
+        opening_process.release_imports()
         loop, future = self._loop_for(coroutine), None
         try:
             future = self._submitted(coroutine, loop)

@@ -82,6 +82,18 @@ def prepare_fork() -> None:
             _set_constants()
 
 
+def release_imports() -> None:
+    """Release Python's lock of imports if this thread holds it. Call this before another thread is waited for.
+
+    Python holds it for moments only. Ctrl-C at such a moment leaves it locked, and no other thread can import then.
+    """
+    import _imp
+
+    with suppress(RuntimeError):  # Another thread holds it.
+        while _imp.lock_held():
+            _imp.release_lock()
+
+
 @cache
 def _set_constants() -> None:
     """Use pydantic in the ways in which refold uses it, so that its compiled code sets its constants.

@@ -100,6 +100,20 @@ other.join(20)
 sys.exit(os.waitstatus_to_exitcode(status) or other.is_alive())
 """
 
+INTERRUPTED = """
+import _imp, sys
+import refold
+
+with refold.open(sys.argv[1], window=8_000) as memory:
+    talk = memory.conversation("talk")
+    for number in range(40):
+        talk.append({"role": "user", "content": f"question {number} " * 100})
+    # As Ctrl-C leaves it if it arrives while Python looks for a module.
+    _imp.acquire_lock()
+    print(talk.compact())
+    assert not _imp.lock_held()
+"""
+
 
 def run(program: str, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -128,4 +142,9 @@ def test_a_process_is_not_forked_while_another_thread_builds_a_class(
     tmp_path: Path, base: str
 ) -> None:
     done = run(BUILDS.format(base=base), str(tmp_path / "log.db"))
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_compaction_goes_on_after_an_interrupted_import(tmp_path: Path) -> None:
+    done = run(INTERRUPTED, str(tmp_path / "log.db"))
     assert done.returncode == 0, done.stderr
