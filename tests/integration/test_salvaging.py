@@ -321,5 +321,8 @@ def test_a_disk_that_is_full_gives_no_half_log(tmp_path: Path) -> None:
     new = tmp_path / "new.db"
     command = [sys.executable, "-c", SALVAGE_ON_A_FULL_DISK, str(path), str(new)]
     said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-    assert [line.partition(" failed:")[0] for line in said.splitlines()] == [f"the log {new}"] * 2
+    # The disk is one that is full because the process may write no larger files.
+    assert [line.partition(" would be")[0] for line in said.splitlines()] == [
+        f"a file of {new}"
+    ] * 2
     assert sorted(file.name for file in tmp_path.iterdir()) == before
