@@ -83,7 +83,7 @@ def prepare_fork() -> None:
 
 
 def release_imports() -> None:
-    """Release Python's lock of imports if this thread holds it. Call this before another thread is waited for.
+    """Release Python's lock of imports if this thread holds it. Call this before waiting for another thread.
 
     Python holds it for moments only. Ctrl-C at such a moment leaves it locked, and no other thread can import then.
     """
@@ -210,8 +210,8 @@ def find_limit() -> OSError | None:
     return None
 
 
-def limits_sizes() -> bool:
-    """Return whether this process may write files up to a certain size only."""
+def has_size_limit() -> bool:
+    """Return whether the system limits the size of files that this process writes."""
     if sys.platform == "win32":
         return False
     import resource

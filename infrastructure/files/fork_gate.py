@@ -254,7 +254,7 @@ class ForkGate:
 def _hold_builds(held: list[Any]) -> None:
     """Wait until no other thread imports a module or builds a class, and hold the locks of builds.
 
-    A child would have a module or a class in halves for ever. ``held`` lists the acquired locks at any time,
+    A child would keep a half-made module or class for ever. ``held`` lists the acquired locks at any time,
     because the wait may be interrupted.
     """
     until = monotonic() + PATIENCE

@@ -35,7 +35,7 @@ from refold.application.runtime.opening_process import (
     LOCK_WAIT,
     OPEN_FEWER,
     find_limit,
-    limits_sizes,
+    has_size_limit,
 )
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.private_files import read_at
@@ -191,7 +191,7 @@ def kind_of(error: BaseException) -> str:
         case _:
             name = str(getattr(error, "sqlite_errorname", ""))
             # SQLite does not say why it cannot open or write a file.
-            if name in _GROWS and limits_sizes():
+            if name in _GROWS and has_size_limit():
                 return "EFBIG"
             limit = find_limit() if name.startswith("SQLITE_CANTOPEN") else None
             return name if limit is None else kind_of(limit)

@@ -359,6 +359,21 @@ def test_an_agent_remembers_in_its_own_conversation_while_a_sub_agent_runs(
     assert [one.text for one in memory.conversation("t").notes()] == ["Ann likes tea."]
 
 
+def test_the_conversation_that_was_used_last_is_remembered(
+    memory: refold.Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("refold.adapters.langchain._REMEMBERED", 2)
+    middleware = MemoryMiddleware(memory)
+    agent: Any = create_agent(
+        GenericFakeChatModel(messages=itertools.repeat("It is so.")), middleware=[middleware]
+    )
+    for thread in ("a", "b", "a", "c"):
+        given = {"messages": [HumanMessage(f"Question of {thread}")]}
+        agent.invoke(given, {"configurable": {"thread_id": thread}})
+    known = middleware._conversations  # pyright: ignore[reportPrivateUsage]
+    assert [thread for thread, _ in known] == ["a", "c"]
+
+
 def test_other_middleware_composes_with_it(server: StrictServer, memory: refold.Memory) -> None:
     agent = agent_of(chat(server, MODELS[1]), TodoListMiddleware(), MemoryMiddleware(memory))
     messages: list[Any] = []

@@ -241,7 +241,9 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
         def follow() -> str:
             name = self._follow(thread_id, own, state)
-            self._conversations[thread_id, _graph()] = name
+            graph = thread_id, _graph()
+            self._conversations.pop(graph, None)  # It becomes the last one again.
+            self._conversations[graph] = name
             if len(self._conversations) > _REMEMBERED:
                 self._conversations.popitem(last=False)
             return name

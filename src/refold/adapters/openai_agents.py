@@ -145,7 +145,7 @@ class RefoldSession:
         given = data.model_data
         run = RUN.get()
         # A run with a session of its own may have inherited the filter as well.
-        is_turn = (run is None or run.session is self) and self._run_here().has_turn()
+        is_turn = (run is None or run.session is self) and self._run_here().take_turn()
         try:
             with waiting_at_most(self._lock_wait):
                 name = await _settled(

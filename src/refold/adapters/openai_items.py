@@ -264,8 +264,8 @@ class Run:
         self.ahead.clear()
         self.is_new = self.is_turn = True
 
-    def has_turn(self) -> bool:
-        """Return whether an input is that of the run itself. Until it gives items, the next ones are not."""
+    def take_turn(self) -> bool:
+        """Return whether this input is that of the run itself. Until the run gives items, later ones are not."""
         is_turn, self.is_turn = self.is_turn, False
         return is_turn
 
