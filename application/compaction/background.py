@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from refold.application.api.blocking import GRACE, in_thread, run_to_end
+from refold.application.conversation.entries import LongEntries
 from refold.application.errors import LogError
 from refold.application.runtime.core import Core, Extras
 from refold.application.runtime.opening_process import keep_in_child
@@ -35,6 +36,15 @@ logger = plain_logger(__name__)
 REMEMBERED = 1_000
 """Number of conversations whose last request is remembered."""
 
+READ_FROM = 0.5
+"""Share of the trigger from which requests read messages ahead of the next compaction."""
+
+READ_EACH = 0.1
+"""Share of the trigger by which a request has grown when messages are read ahead again."""
+
+CATCH_UP = 2
+"""Number of messages that are read ahead for each one that was appended since the last time."""
+
 
 @dataclass(slots=True, eq=False, repr=False)
 class _Request:
@@ -57,6 +67,12 @@ class _Request:
 
     notes_from: int | None = None
     """Size at which notes are taken before any compaction, or None if they have been taken."""
+    read_at: int | None = None
+    """Size when messages were last read ahead of a compaction, or the smallest size since."""
+    seen_to: int = 0
+    """Position after the newest message at that time."""
+    read_to: int = 0
+    """Position after the last message that was read ahead. Those before the first request never are."""
 
     def is_large(self) -> bool:
         """Return whether the size reaches the trigger, there are too many messages, or notes are due."""
@@ -73,6 +89,23 @@ class _Request:
     def wants_notes(self) -> bool:
         """Return whether notes are due."""
         return self.notes_from is not None and self.size >= self.notes_from
+
+    def read_next(self, length: int) -> range | None:
+        """Return positions of messages to read ahead of a compaction, or None if the size has grown little.
+
+        ``length`` is the position after the newest message. The number of positions is bounded by what was
+        appended since the last time, so that no request takes much longer than others.
+        """
+        if self.read_at is None:
+            self.read_at, self.seen_to, self.read_to = self.size, length, length
+        self.read_at = min(self.read_at, self.size)
+        if self.size < self.read_at + READ_EACH * self.budget.trigger:
+            return None
+        added, self.read_at, self.seen_to = length - self.seen_to, self.size, length
+        if self.size < READ_FROM * self.budget.trigger:
+            return None
+        start, self.read_to = self.read_to, min(length, self.read_to + CATCH_UP * added)
+        return range(start, self.read_to)
 
     def has_grown(self, policy: CompactionPolicy) -> bool:
         """Return whether size or number of messages has grown enough since a compaction was last begun."""
@@ -92,6 +125,18 @@ class _Run:
     task: asyncio.Task[None] | None = None
     """Task of the compaction, or None if a caller waits for the compaction: the caller must not be cancelled.
     """
+
+
+def _read_ahead(core: Core, loaded: LoadedConversation, span: range) -> None:
+    """Read the facts of live messages now, so that the next compaction has fewer to read."""
+    entries = loaded.window.entries
+    held = entries.held if isinstance(entries, LongEntries) else entries
+    try:
+        core.reading.read_ahead(((entry.position, entry.message) for entry in held), span)
+    except Exception as error:  # The compaction reads them again, and reports it.
+        logger.debug(
+            "%s: nothing was read ahead: %s", conversation(loaded.thread_id), raised(error)
+        )
 
 
 def _new_run(thread_id: str) -> _Run:
@@ -137,6 +182,9 @@ class Background:
             return None
         context = now.fitting()
         record_request(self._core, now.loaded, context, extras)
+        span = None if others_do else known.read_next(now.loaded.state.length)
+        if span is not None:
+            _read_ahead(self._core, now.loaded, span)
         return context
 
     async def make_context(self, thread_id: str, extras: Extras) -> Context:

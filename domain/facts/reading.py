@@ -1,5 +1,6 @@
 """Read the facts of messages: one pass over each message."""
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain
 from operator import attrgetter
@@ -72,8 +73,15 @@ def uses_tools(messages: Iterable[Message]) -> bool:
     return any(b.get("type") == "tool_use" for message in messages for b in message.blocks())
 
 
+class _Read(ref[Message]):
+    """A reference to a message that was read."""
+
+    __slots__ = ("key",)
+    key: int
+
+
 class _Known(NamedTuple):
-    message: "ref[Message]"
+    message: _Read
     position: int
     has_tools: bool
     read: MessageRead
@@ -87,6 +95,8 @@ class ReadOnce:
 
     def __init__(self) -> None:
         self._known: dict[int, _Known] = {}
+        self._gone: deque[_Read] = deque()
+        """References whose messages are no longer in memory. Only the next reading looks at them."""
 
     def read(self, messages: Iterable[Place]) -> MessagesRead:
         """Return the facts and calls of messages, as ``read_messages`` does."""
@@ -109,6 +119,24 @@ class ReadOnce:
         calls += reader.open.values()
         return MessagesRead(has_tools, tuple(facts), tuple(calls), tuple(names))
 
+    def read_ahead(self, messages: Iterable[Place], span: range) -> None:
+        """Read the messages at positions ``span``, so that a later reading of all these messages is faster."""
+        sources = list(messages)
+        self._forget_gone()
+        has_tools = uses_tools(message for _, message in sources)
+        reader = MessageReader(conversation=not has_tools)
+        for position, message in sources:
+            if position >= span.stop:
+                break
+            read = self._find(position, message, has_tools)
+            if read is None and position in span:
+                read = reader.read(position, message)
+                # Calls before the span may be unknown here, but not to a later reading.
+                if all(call.is_known for _, call in read.answered):
+                    self._remember(position, message, has_tools, read)
+            if read is not None:
+                reader.follow(read)
+
     def _find(self, position: int, message: Message, has_tools: bool) -> MessageRead | None:
         known = self._known.get(id(message))
         if known is None or known.position != position or known.has_tools != has_tools:
@@ -118,12 +146,20 @@ class ReadOnce:
     def _remember(
         self, position: int, message: Message, has_tools: bool, read: MessageRead
     ) -> None:
-        self._known[id(message)] = _Known(ref(message), position, has_tools, read)
+        # A callback of Python code would run in the thread that drops the message, such as an event loop's.
+        known = _Read(message, self._gone.append)
+        known.key = id(message)
+        self._known[known.key] = _Known(known, position, has_tools, read)
 
     def _forget_gone(self) -> None:
-        # A callback of the reference would run in the thread that drops the message, such as an event loop's.
-        for key in [key for key, known in list(self._known.items()) if known.message() is None]:
-            self._known.pop(key, None)
+        """Forget messages that are no longer in memory. The others are not looked at: they may be many."""
+        while self._gone:
+            gone = self._gone.popleft()
+            known = self._known.get(gone.key)
+            if (
+                known is not None and known.message is gone
+            ):  # A new message may have the same address.
+                self._known.pop(gone.key, None)
 
     def forget(self) -> None:
         """Forget everything that was read."""

@@ -227,3 +227,90 @@ def test_a_stored_compaction_has_at_most_the_bytes_of_what_it_shows_twice(tmp_pa
     pairs = list(zip(stored_sizes(path), (work.shown for work in works), strict=True))
     assert len(pairs) == 7
     assert [pair for pair in pairs if pair[0] > 2 * pair[1]] == []
+
+
+class Request(NamedTuple):
+    """What one request took."""
+
+    read: int
+    """Messages that were read for facts."""
+    share: float
+    """Size of the request, as a share of the trigger, before anything was made smaller."""
+    compacted: bool
+
+
+def played(
+    conversation: refold.ConversationMemory, numbers: range, counts: Counter[str]
+) -> list[Request]:
+    """Append one turn after the other, and make a request after each."""
+    made: list[Request] = []
+    for number in numbers:
+        conversation.append(turn(number), recorded=True)
+        counts.clear()
+        context = conversation.context()
+        before = context.compactions[0].tokens_before if context.compactions else context.tokens
+        made.append(
+            Request(
+                counts["messages read for facts"],
+                before / context.budget.trigger,
+                any(one.outcome == "performed" for one in context.compactions),
+            )
+        )
+    return made
+
+
+def test_requests_before_a_compaction_read_most_of_its_messages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a compaction, which the agent waits for, has less to do. None of them is read twice."""
+    counts = counted(monkeypatch)
+    with opened(tmp_path / "agent.db", WINDOW) as memory:
+        made = played(memory.conversation("chat"), range(1_000, 1_200), counts)
+    compactions = [one.read for one in made if one.compacted]
+    others = [one for one in made if not one.compacted]
+    assert len(compactions) > 5
+    assert sum(compactions) <= sum(one.read for one in made) / 4
+    assert sum(one.read for one in made) <= 200 * 4
+    assert not any(one.read for one in others if one.share < 0.5)
+    assert max(one.read for one in others) <= 40
+
+
+def test_a_new_process_reads_nothing_ahead_for_its_first_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = counted(monkeypatch)
+    for number in range(1_000, 1_020):
+        with opened(tmp_path / "agent.db", WINDOW) as memory:
+            [made] = played(memory.conversation("chat"), range(number, number + 1), counts)
+            assert made.compacted or not made.read
+            assert not memory.conversation("chat").context().compactions
+            assert made.compacted or not counts["messages read for facts"]
+
+
+def test_nothing_is_read_ahead_while_compactions_run_in_the_background(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = counted(monkeypatch)
+    path, made = tmp_path / "agent.db", list[Request]()
+    with refold.open(path, window=60_000, summariser="extractive", background=True) as memory:
+        while not made or made[-1].share < 0.9:
+            first = 1_000 + len(made)
+            made += played(memory.conversation("chat"), range(first, first + 1), counts)
+    assert made[-1].share < 1
+    assert not any(one.read for one in made)
+
+
+def test_rules_that_fail_ahead_of_a_compaction_do_not_stop_a_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+
+    def fail(self: MessageReader, position: int, message: object) -> None:
+        read.append(position)
+        raise ValueError("a rule failed")
+
+    monkeypatch.setattr(MessageReader, "read", fail)
+    with opened(tmp_path / "agent.db", WINDOW) as memory:
+        made = played(memory.conversation("chat"), range(1_000, 1_040), Counter())
+    assert read
+    assert any(one.compacted for one in made)

@@ -202,6 +202,22 @@ def test_a_result_that_comes_later_belongs_to_its_call(read: list[int]) -> None:
     assert read == [0, 1, 2]
 
 
+@pytest.mark.parametrize("start", range(8))
+@pytest.mark.parametrize("stop", range(1, 9))
+def test_reading_ahead_changes_no_later_reading(start: int, stop: int, read: list[int]) -> None:
+    said = [person("fix src/app.py"), *WORK, person("and src/b.py"), *runs("make"), *runs("ls -l")]
+    messages = [*enumerate(said)]
+    reading = ReadOnce()
+    reading.read_ahead(messages, range(start, stop))
+    assert read == [*range(start, stop)]
+    read.clear()
+    assert reading.read(messages) == read_messages(messages)
+    again = {at for at in range(8) if read.count(at) == 2}  # The expected value reads all once.
+    ahead = {*range(start, stop)}
+    results = {2, 5, 7}  # A result is not read ahead without its call.
+    assert again == {*range(8)} - ahead | {start} & results & ahead
+
+
 def test_what_was_read_is_forgotten_with_its_message(read: list[int]) -> None:
     reading = ReadOnce()
     reading.read([(0, person("fix src/a.py"))])
