@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from refold.application.api.results import Context
@@ -12,7 +11,6 @@ from refold.application.errors import LogError
 from refold.application.ports.processes import Owner
 from refold.application.rendering.kept_turns import KeptTurns
 from refold.application.rendering.render import render
-from refold.application.rendering.turn_builder import separate_originals, separate_turns
 from refold.application.runtime.core import Core, Extras
 from refold.application.runtime.observers import notify_request
 from refold.application.runtime.opening_process import BRIEFLY, waiting_at_most
@@ -78,8 +76,8 @@ def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContex
     if core.settings.memories.most and stored.state.owner is not None:
         stored = _with_first_memories(core, stored, budget)
     loaded = core.asked.framed(stored)
-    # If lines are recalled, the request is made again, so the first one is only measured.
-    is_measured = _question_of(loaded) is not None
+    # If lines may be recalled, the request is made twice, and the first one is only measured.
+    is_measured = _question_of(loaded) is not None and core.kept_turns.has(thread_id)
     version = stored.state.version
     context = present_request(core, loaded, budget, extras, version, is_measured=is_measured)
     due = is_due(core, loaded, budget, context.tokens) or _is_heavy(context)
@@ -91,7 +89,7 @@ def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContex
         due = context is not without and is_due(core, loaded, budget, context.tokens)
         is_measured = is_measured and context is without
     if is_measured:
-        context = _separate(context)
+        context = present_request(core, loaded, budget, extras, version)
     return CurrentContext(loaded, context, due, core.settings.shorten_texts)
 
 
@@ -196,7 +194,7 @@ def present_request(
 ) -> Context:
     """Return the context of a version, without messages if they are not in memory and do not fit.
 
-    With ``is_measured``, its messages must be separated before they are given away.
+    With ``is_measured``, its messages must not be given away.
     """
     if not loaded.is_too_long_to_render(budget):
         kept = core.kept_turns.measuring() if is_measured else core.kept_turns
@@ -257,15 +255,6 @@ def _copies_of(tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     from refold.application.rendering.kept_tools import keep_tools
 
     return keep_tools(tools).copies()
-
-
-def _separate(context: Context) -> Context:
-    """Return a context that was measured, with messages that nothing else has."""
-    return replace(
-        context,
-        messages=separate_turns(context.messages),
-        originals=separate_originals(context.originals),
-    )
 
 
 def is_due(core: Core, loaded: LoadedConversation, budget: Budget, size: int) -> bool:

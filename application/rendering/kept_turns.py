@@ -94,6 +94,10 @@ class _Newest(Generic[Value]):
         with self._threads:
             return self._values.pop(thread_id, None)
 
+    def has(self, thread_id: str) -> bool:
+        """Return whether there is a value for a conversation."""
+        return thread_id in self._values
+
     def put(self, thread_id: str, value: Value) -> None:
         """Keep a value. Drop the one that was kept longest if there are too many."""
         with self._threads:
@@ -140,6 +144,10 @@ class KeptTurns:
         fork = builder.fork() if self._gives else builder.measured()
         self._turns.put(thread_id, _Kept(shown, builder))
         return fork
+
+    def has(self, thread_id: str) -> bool:
+        """Return whether the turns of a conversation are kept, so that its next request is made fast."""
+        return self._turns.has(thread_id)
 
     def memory(self, thread_id: str, made_of: object, make: Callable[[], Value]) -> Value:
         """Return what ``make`` returned the last time, or call it again if ``made_of`` differs."""

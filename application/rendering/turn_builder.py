@@ -113,7 +113,7 @@ class TurnBuilder:
         self._server_calls = _server_calls(window)
 
     def measured(self) -> "TurnBuilder":
-        """Return a copy that can be finished and measured. Its turns must be separated before they are given away."""
+        """Return a copy that can be finished and measured. Its turns must not be given away."""
         fork = TurnBuilder.__new__(TurnBuilder)
         fork.__dict__.update(self.__dict__)
         fork.turns, fork._calls = [*self.turns], [*self._calls]
@@ -129,7 +129,7 @@ class TurnBuilder:
         fork._results = blocks.separate(self._results)
         fork._user_blocks = blocks.separate(self._user_blocks)
         fork._calls, fork._said = [*self._calls], [*self._said]
-        fork.originals = separate_originals(self.originals)
+        fork.originals = _separate_originals(self.originals)
         return fork
 
     def _separate_turns(self) -> list[Turn]:
@@ -389,14 +389,9 @@ def _missing_result(call_id: str) -> Block:
     }
 
 
-def separate_originals(originals: Mapping[int, Original]) -> dict[int, Original]:
+def _separate_originals(originals: Mapping[int, Original]) -> dict[int, Original]:
     """Return copies of foreign forms that share nothing that changes."""
     return {at: replace(one, data=blocks.separate(one.data)) for at, one in originals.items()}
-
-
-def separate_turns(turns: Sequence[Turn]) -> list[Turn]:
-    """Return copies of turns that share nothing that changes."""
-    return [t.copy() if type(t["content"]) is str else blocks.separate(t) for t in turns]
 
 
 _Parts = tuple[tuple[Any, "_Parts"], ...]

@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.compaction import next_request
 from refold.application.conversation.recalled_texts import RecalledTexts
 from refold.application.recall.thread_recall import ThreadIndex
-from refold.application.rendering import turn_builder
 from refold.application.rendering.request_blocks import RECALLED_HEADING
 from refold.application.rendering.turn_builder import TurnBuilder
 from refold.domain.events import Event, LinesRecalled, MessageAppended
@@ -335,11 +333,7 @@ def test_a_request_is_copied_once_and_belongs_to_the_caller(
     memory: refold.Memory, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     copies: list[int] = []
-    separate, fork = turn_builder.separate_turns, TurnBuilder.fork
-
-    def counted(turns: Any) -> Any:
-        copies.append(len(turns))
-        return separate(turns)
+    fork = TurnBuilder.fork
 
     def counted_fork(builder: TurnBuilder) -> TurnBuilder:
         copies.append(len(builder.turns))
@@ -347,7 +341,6 @@ def test_a_request_is_copied_once_and_belongs_to_the_caller(
 
     conversation = worked(memory)
     say(conversation, "user", text)
-    monkeypatch.setattr(next_request, "separate_turns", counted)
     monkeypatch.setattr(TurnBuilder, "fork", counted_fork)
     context = conversation.context()
     assert len(copies) == 1
@@ -357,6 +350,25 @@ def test_a_request_is_copied_once_and_belongs_to_the_caller(
             message["content"][-1]["text"] = "changed"
         message["content"] = "changed"
     assert conversation.context().messages == as_it_was
+
+
+def test_a_new_process_renders_a_request_once_if_no_line_matches(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(path) as memory:
+        worked(memory)
+    added: list[int] = []
+    add = TurnBuilder.add
+
+    def counted(builder: TurnBuilder, entries: Any) -> None:
+        added.append(len(entries))
+        add(builder, entries)
+
+    with opened(path) as memory:
+        say(memory.conversation("t"), "user", "What is the capital of France?")
+        monkeypatch.setattr(TurnBuilder, "add", counted)
+        context = memory.conversation("t").context()
+    assert sum(added) <= len(context.messages)
 
 
 def test_recalled_lines_of_a_window_are_looked_up_once(
