@@ -352,23 +352,31 @@ def test_a_request_is_copied_once_and_belongs_to_the_caller(
     assert conversation.context().messages == as_it_was
 
 
-def test_a_new_process_renders_a_request_once_if_no_line_matches(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_request_whose_turns_are_not_kept_is_rendered_once_if_no_line_matches(
+    memory: refold.Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with opened(path) as memory:
-        worked(memory)
-    added: list[int] = []
+    """A call that the provider makes itself may change how earlier messages are shown."""
+    conversation, added = worked(memory), list[int]()
+    searched = {
+        "type": "server_tool_use",
+        "id": "s1",
+        "name": "web_search",
+        "input": {"query": "x"},
+    }
+    found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
+    said = {"type": "text", "text": "I found nothing."}
+    say(conversation, "user", "Search for x.")
+    conversation.append({"role": "assistant", "content": [searched, found, said]})
+    conversation.context()
     add = TurnBuilder.add
 
     def counted(builder: TurnBuilder, entries: Any) -> None:
         added.append(len(entries))
         add(builder, entries)
 
-    with opened(path) as memory:
-        say(memory.conversation("t"), "user", "What is the capital of France?")
-        monkeypatch.setattr(TurnBuilder, "add", counted)
-        context = memory.conversation("t").context()
-    assert sum(added) <= len(context.messages)
+    monkeypatch.setattr(TurnBuilder, "add", counted)
+    context = asked(conversation, "What is the capital of France?")
+    assert 0 < sum(added) <= len(context.messages)
 
 
 def test_recalled_lines_of_a_window_are_looked_up_once(
