@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import groupby
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
@@ -26,7 +27,7 @@ from refold.infrastructure.sqlite.connection_pool import (
     OpenedFiles,
     SteadyPool,
 )
-from refold.infrastructure.sqlite.read_only import ReadingConnection, ReadOnlyPlace
+from refold.infrastructure.sqlite.read_only import ReadingConnection, ReadOnlyPlace, read_once
 from refold.infrastructure.sqlite.sqlite_connection import (
     CheckedConnection,
     Transaction,
@@ -70,9 +71,7 @@ NO_HEADS: Mapping[str, Head] = {}
 Plain = tuple[int, str, bytes]
 """Version, name and bytes of a stored event."""
 Row = tuple[int, str, int, str, bytes]
-"""A stored event: log position, stream, version, name and bytes. The bytes of a damaged row may be
-anything.
-"""
+"""A stored event: log position, stream, version, name and bytes. Bytes of a damaged row may be anything."""
 
 
 class DurablePool(SteadyPool):
@@ -93,6 +92,12 @@ class DurablePool(SteadyPool):
     def _create_connection(self) -> SQLiteConnection:
         if self._reading is not None:
             return ReadingConnection(self._reading, self.db_name, self.max_age)
+        try:
+            return self._durable_connection()
+        except sqlite3.Error as error:
+            return read_once(Path(self.db_name), error)
+
+    def _durable_connection(self) -> DurableConnection:
         if self._files is not None:
             self._files.check()
         connection = open_sqlite(
@@ -114,8 +119,7 @@ class DurablePool(SteadyPool):
             connection.execute("PRAGMA secure_delete=ON")
             if not self.checkpoints:
                 connection.execute("PRAGMA wal_autocheckpoint=0")
-            # From the first read on, the files next to the log exist, and no other process deletes
-            # them.
+            # From the first read on, the files next to the log exist, and no process deletes them.
             connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
             if not self.is_sqlite_memory_mode and not (self._files and self._files.users):
                 self._files = OpenedFiles(self.db_name, self._files)
@@ -127,9 +131,10 @@ class DurablePool(SteadyPool):
 
     def forget_pages(self) -> None:
         """Make idle connections reload their cached pages from the disk."""
-        for pooled in tuple(self._pool):
-            if not pooled.closed:
-                pooled.cursor().execute("PRAGMA shrink_memory")
+        with GATE.used():
+            for pooled in tuple(self._pool):
+                if not pooled.closed:
+                    pooled.cursor().execute("PRAGMA shrink_memory")
 
 
 class DurableDatastore(SQLiteDatastore):
@@ -147,8 +152,7 @@ class DurableDatastore(SQLiteDatastore):
 
     def forget_pages(self) -> None:
         """Make idle connections reload their cached pages from the disk."""
-        with GATE.used():
-            self.pool.forget_pages()
+        self.pool.forget_pages()
 
     def transaction(self, *, commit: bool, is_single: bool = False) -> Any:
         """Return a ``Transaction``: a context manager like that of the library, with fewer layers."""
@@ -387,7 +391,6 @@ class LogRecorder(SQLiteApplicationRecorder):
     def rows_after(self, number: int, limit: int) -> list[Row]:
         """Return the next events of the whole log, three times as fast as notifications."""
         with self._store.transaction(commit=False, is_single=True) as c:
-            # Plain tuples are enough, because no caller reads these columns by name.
             c.sqlite_cursor.row_factory = None
             c.execute(
                 "SELECT rowid, originator_id, originator_version, topic, state "
@@ -439,10 +442,8 @@ def seal_rows(
         row, link = mapper.store(UnsealedEvent(stream, version, stamp, event, head.link, salt))
         head = Head(version, link)
         if len(row.state) > LARGEST_EVENT:
-            raise InvalidMessage(
-                "message",
-                f"has {len(row.state):,} bytes; at most {LARGEST_EVENT:,} can be sent",
-            )
+            problem = f"has {len(row.state):,} bytes; at most {LARGEST_EVENT:,} can be sent"
+            raise InvalidMessage("message", problem)
         rows.append(row)
         if isinstance(event, MessageAppended) and event.key is not None:
             keys.append((stream, event.key, version))

@@ -15,7 +15,7 @@ from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.lock import WriteLock
 from refold.infrastructure.files.private_files import make_private
 from refold.infrastructure.sqlite.connection_pool import Identity, identity_of
-from refold.infrastructure.sqlite.read_only import connect_read_only, read_only_place
+from refold.infrastructure.sqlite.read_only import connect_read_only
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite, transaction
 
 from .ownership import MARKS, is_foreign, lenient, name_new, refuse_foreign, write_mark
@@ -348,15 +348,8 @@ def _closed_on_error(connection: sqlite3.Connection) -> Generator[None]:
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:
-    """Return a connection that changes nothing.
-
-    It is opened for writing, because a read-only connection would leave -wal and -shm files on close.
-    """
-    if read_only_place(path) is not None:
-        connection = connect_read_only(path)
-    else:
-        uri = f"{path.as_uri()}?mode=rw"
-        connection = open_sqlite(uri, uri=True, timeout=BUSY_TIMEOUT, isolation_level=None)
+    """Return a connection that changes nothing, and leaves no files on close."""
+    connection = connect_read_only(path, mode="rw", timeout=BUSY_TIMEOUT)
     # Bytes that are not text are a difference to report, not an error.
     connection.text_factory = lenient
     return connection

@@ -1,5 +1,7 @@
 """Open logs that cannot be written, and warn about logs on network file systems.
 
+A log is read without a write where its folder cannot be written, and where the disk is full.
+
 SQLite's locks and shared memory do not reach another machine, and a server may confirm a sync that its disk
 has not done. The warning is given once and includes the measured cost of a commit. Such a log is never
 refused.
@@ -7,15 +9,16 @@ refused.
 
 import os
 import sqlite3
-import struct
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing, contextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple, NoReturn
+from typing import Literal, NamedTuple, NoReturn
 
 from refold.application.errors import LogBusy, LogNotWritable
+from refold.application.runtime.opening_process import has_size_limit
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.infrastructure.event_store.file_format import identify
 from refold.infrastructure.files.fork_gate import GATE
@@ -147,82 +150,6 @@ def seconds_of_sync(folder: Path) -> float | None:
         return None
 
 
-_HEADER, _FRAME = 32, 24
-_MAGIC = 0x377F0682
-_VERSIONS = slice(18, 20)
-"""Bytes of the database header that are 2 with a write-ahead log and 1 without."""
-
-
-class _WriteAhead(NamedTuple):
-    """The header of a write-ahead log."""
-
-    order: str
-    """Byte order of the words that checksums are computed from."""
-    page_size: int
-    salts: bytes
-    checksum: tuple[int, int]
-
-
-def merge_write_ahead(database: bytes, ahead: bytes) -> bytes:
-    """Return the bytes of the database including all pages committed in its write-ahead log."""
-    content = bytearray(database)
-    pages, count = committed_pages(ahead)
-    if count:
-        size = len(next(iter(pages.values())))
-        content.extend(bytes(max(0, count * size - len(content))))
-        del content[count * size :]
-        for number, page in pages.items():
-            if number <= count:
-                content[(number - 1) * size : number * size] = page
-    content[_VERSIONS] = b"\1\1"
-    return bytes(content)
-
-
-def committed_pages(ahead: bytes) -> tuple[dict[int, bytes], int]:
-    """Return the newest committed pages by number, and the page count of the database.
-
-    The count is 0 without a commit. As in SQLite's recovery, reading stops at the first frame with another
-    salt or a wrong checksum.
-    """
-    header = _header(ahead)
-    if header is None:
-        return {}, 0
-    committed: dict[int, bytes] = {}
-    pending: dict[int, bytes] = {}
-    count, sums, size = 0, header.checksum, header.page_size
-    for at in range(_HEADER, len(ahead) - _FRAME - size + 1, _FRAME + size):
-        frame, page = ahead[at : at + _FRAME], ahead[at + _FRAME : at + _FRAME + size]
-        sums = _checksum(frame[:8] + page, sums, header.order)
-        number, pages, salts, *found = struct.unpack(">II8sII", frame)
-        if salts != header.salts or tuple(found) != sums or not number:
-            break
-        pending[number] = page
-        if pages:
-            committed.update(pending)
-            pending, count = {}, pages
-    return committed, count
-
-
-def _header(ahead: bytes) -> _WriteAhead | None:
-    if len(ahead) < _HEADER:
-        return None
-    magic, _, size, _, salts, *found = struct.unpack(">IIII8sII", ahead[:_HEADER])
-    if magic & ~1 != _MAGIC:
-        return None
-    order = ">" if magic & 1 else "<"
-    sums = _checksum(ahead[: _HEADER - 8], (0, 0), order)
-    return _WriteAhead(order, size, salts, sums) if tuple(found) == sums else None
-
-
-def _checksum(data: bytes, before: tuple[int, int], order: str) -> tuple[int, int]:
-    first, second = before
-    words = struct.unpack(f"{order}{len(data) // 4}I", data)
-    for x, y in zip(words[::2], words[1::2], strict=True):
-        first = (first + x + second) & 0xFFFFFFFF
-        second = (second + y + first) & 0xFFFFFFFF
-    return first, second
-
-
 Stamp = tuple[int, int, int]
 """Identity, size and modification time of a file."""
 
@@ -235,12 +162,14 @@ class ReadOnlyPlace:
     without writing, so its pages are merged with the database in memory.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_full: bool = False) -> None:
+        """Describe the log at ``path``. ``is_full``: no program can make its shared memory."""
         self.path = path
         self._names = (path, Path(f"{path}-wal"))
         self._stamps = self._find_stamps()
         has_more = _size(self._names[1]) > 0
-        self._shared = self._names[1].exists() and os.access(f"{path}-shm", os.R_OK)
+        is_shared = self._names[1].exists() and os.access(f"{path}-shm", os.R_OK)
+        self._shared = is_shared and not is_full
         self.in_memory = has_more and not self._shared
         """True if the whole log must be read into memory."""
 
@@ -275,6 +204,9 @@ class ReadOnlyPlace:
 
     def content(self) -> bytes:
         """Return the whole database including the commits of the write-ahead log."""
+        # Imported on first use: few logs are read so.
+        from refold.infrastructure.write_ahead.frames import merge_write_ahead
+
         content = merge_write_ahead(*(name.read_bytes() for name in self._names))
         self.check()
         return content
@@ -293,22 +225,62 @@ def read_only_place(path: Path) -> ReadOnlyPlace | None:
     return ReadOnlyPlace(path)
 
 
-def connect_read_only(path: Path) -> sqlite3.Connection:
-    """Connect to the log at ``path`` without ever changing it, not even on close.
+def connect_read_only(
+    path: Path, *, mode: Literal["ro", "rw"] = "ro", timeout: float = 5.0
+) -> sqlite3.Connection:
+    """Connect to the database at ``path`` without ever changing it, not even on close.
+
+    ``mode`` and ``timeout`` are used where SQLite can open it as usual. With ``rw``, it leaves no files on close.
 
     Raises:
-        sqlite3.Error, OSError: the log cannot be read.
+        sqlite3.Error, OSError: the database cannot be read.
     """
     place = read_only_place(path)
     if place is None:
-        uri = f"{path.absolute().as_uri()}?mode=ro"
-    elif not place.in_memory:
-        uri = place.uri
-    else:
-        connection = open_sqlite(":memory:", isolation_level=None)
-        connection.deserialize(place.content())
-        return connection
-    return open_sqlite(uri, uri=True, isolation_level=None)
+        uri = f"{path.absolute().as_uri()}?mode={mode}"
+        connection = open_sqlite(uri, uri=True, timeout=timeout, isolation_level=None)
+        try:
+            connection.execute(_FIRST_READ).fetchone()
+        except BaseException as error:
+            connection.close()
+            if not lacks_room(path, error):
+                raise
+            place = ReadOnlyPlace(path, is_full=True)
+        else:
+            return connection
+    if not place.in_memory:
+        return open_sqlite(place.uri, uri=True, isolation_level=None)
+    connection = open_sqlite(":memory:", isolation_level=None)
+    connection.deserialize(place.content())
+    return connection
+
+
+_FIRST_READ = "SELECT 1 FROM sqlite_schema LIMIT 1"
+"""Statement for which SQLite makes the files next to a log."""
+
+
+def lacks_room(path: Path, error: BaseException) -> bool:
+    """Return whether SQLite could not make the files next to ``path``, although nothing is wrong with it.
+
+    The disk is full, or this process may not write files of that size.
+    """
+    name = str(getattr(error, "sqlite_errorname", ""))
+    if name.startswith("SQLITE_CANTOPEN"):
+        return not _has_free_names(path.absolute().parent)
+    if name == "SQLITE_IOERR_SHMOPEN":
+        return has_size_limit()
+    return name in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
+
+
+def _has_free_names(folder: Path) -> bool:
+    """Return whether the file system can take another file, as far as it says so."""
+    if sys.platform == "win32":
+        return True
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return True
+    return not found.f_files or found.f_favail > 0
 
 
 class ReadingConnection(CheckedConnection):
@@ -349,6 +321,42 @@ class ReadingConnection(CheckedConnection):
         if commit:
             self._place.refuse()
         self._place.check()
+
+
+class OneReadConnection(ReadingConnection):
+    """A connection for one transaction that reads a log whose disk is full.
+
+    It is not kept: as soon as there is room, SQLite opens the log as usual.
+    """
+
+    closing = True
+
+    def __init__(self, path: Path, error: sqlite3.Error) -> None:
+        """Connect to the log at ``path``. ``error`` is that of SQLite, which a write raises."""
+        super().__init__(ReadOnlyPlace(path, is_full=True), ":memory:", None)
+        self._error = error
+
+    def prepare(self, *, commit: bool) -> None:
+        """Check the files before a transaction.
+
+        Raises:
+            sqlite3.Error: the transaction would write.
+            LogBusy: another program has written to the log since it was opened.
+        """
+        if commit:
+            raise self._error
+        super().prepare(commit=False)
+
+
+def read_once(path: Path, error: sqlite3.Error) -> ReadingConnection:
+    """Return a connection for one transaction, if ``error`` was that of a full disk.
+
+    Raises:
+        sqlite3.Error: it was another error.
+    """
+    if not lacks_room(path, error) or not _size(path):  # A new log has nothing to read.
+        raise error
+    return OneReadConnection(path, error)
 
 
 class RefusingLock(WriteLock):

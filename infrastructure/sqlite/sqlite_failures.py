@@ -40,7 +40,7 @@ from refold.application.runtime.opening_process import (
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.private_files import read_at
 
-from .read_only import connect_read_only
+from .read_only import connect_read_only, lacks_room
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState, Retrying
@@ -52,7 +52,12 @@ STORE_ERRORS = (sqlite3.Error, EventSourcingError, OSError, UnicodeDecodeError)
 # SQLite creates the index of the write-ahead log with its full size, so a full disk has another name there.
 _FULL = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "ENOSPC", "EDQUOT")
 _TOO_LARGE = ("EFBIG",)
-_GROWS = ("SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_TRUNCATE")
+_GROWS = (
+    "SQLITE_IOERR_WRITE",
+    "SQLITE_IOERR_SHMOPEN",
+    "SQLITE_IOERR_SHMSIZE",
+    "SQLITE_IOERR_TRUNCATE",
+)
 _GONE = ("SQLITE_READONLY_DBMOVED", "ENOENT", "ENOTDIR", "ESTALE")
 _NOT_WRITABLE = (
     "SQLITE_READONLY",
@@ -115,7 +120,9 @@ def as_log_error(path: Path, error: Exception) -> LogError:
     The message never quotes stored content.
     """
     kind = kind_of(error)
-    if kind.startswith(_FULL):
+    if kind.startswith(_FULL) or (
+        kind.startswith("SQLITE_CANTOPEN") and lacks_room(path, _first_cause(error))
+    ):
         return LogFull(
             f"the disk with {path} is full; free some space and try again, nothing is lost"
         )

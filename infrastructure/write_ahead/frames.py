@@ -308,3 +308,56 @@ def _open(path: Path) -> int | None:
     if identity not in _kept:
         _kept[identity] = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     return _kept[identity]
+
+
+_VERSIONS = slice(18, 20)
+"""Bytes of the database header that are 2 with a write-ahead log and 1 without."""
+
+
+def merge_write_ahead(database: bytes, ahead: bytes) -> bytes:
+    """Return the bytes of the database including all pages committed in its write-ahead log."""
+    content = bytearray(database)
+    pages, count = committed_pages(ahead)
+    if count:
+        size = len(next(iter(pages.values())))
+        content.extend(bytes(max(0, count * size - len(content))))
+        del content[count * size :]
+        for number, page in pages.items():
+            if number <= count:
+                content[(number - 1) * size : number * size] = page
+    content[_VERSIONS] = b"\1\1"
+    return bytes(content)
+
+
+def committed_pages(ahead: bytes) -> tuple[dict[int, bytes], int]:
+    """Return the newest committed pages by number, and the page count of the database.
+
+    The count is 0 without a commit. As in SQLite's recovery, reading stops at the first frame with another
+    salt or a wrong checksum.
+    """
+    header = _header(ahead[:FILE_HEAD])
+    if header is None:
+        return {}, 0
+    committed: dict[int, bytes] = {}
+    pending: dict[int, bytes] = {}
+    count, sums, size = 0, header.stored, header.page_size
+    for at in range(FILE_HEAD, len(ahead) - FRAME_HEAD - size + 1, FRAME_HEAD + size):
+        frame, page = ahead[at : at + FRAME_HEAD], ahead[at + FRAME_HEAD : at + FRAME_HEAD + size]
+        sums = _page_sums(frame[:8] + page, sums, big=header.big)
+        number, pages, salts, *found = _FRAME.unpack(frame)
+        if salts != header.salts or tuple(found) != sums or not number:
+            break
+        pending[number] = page
+        if pages:
+            committed.update(pending)
+            pending, count = {}, pages
+    return committed, count
+
+
+def _page_sums(data: bytes, before: Sums, *, big: bool) -> Sums:
+    first, second = before
+    words = struct.unpack(f"{'>' if big else '<'}{len(data) // 4}I", data)
+    for x, y in zip(words[::2], words[1::2], strict=True):
+        first = (first + x + second) & _WORD
+        second = (second + y + first) & _WORD
+    return first, second

@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -28,6 +27,7 @@ from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.sqlite.sqlite_connection import ProcessCursor
 from refold.infrastructure.sqlite.sqlite_failures import translate_errors
 from tests.support.log_files import execute, log_of, rows, say, words_of
+from tests.support.small_disk import Mounted
 
 
 def test_a_new_log_is_marked_with_its_format(tmp_path: Path) -> None:
@@ -151,39 +151,13 @@ def test_closing_twice_is_fine(tmp_path: Path) -> None:
     log.close()
 
 
-class Mounted:
-    """A small disk of its own in memory, where this process may mount one."""
-
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        place.mkdir()
-        self.run("mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(place))
-
-    def run(self, *command: str) -> None:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"no small disk can be mounted here: {done.stderr.strip()}")
-
-    def fill(self) -> Path:
-        """Leave no byte free; the file that takes it all."""
-        ballast = self.place / "ballast"
-        with ballast.open("wb", buffering=0) as file:
-            for size in (4096, 1):
-                try:
-                    while True:
-                        file.write(b"x" * size)
-                except OSError:
-                    pass
-        return ballast
-
-
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Mounted]:
     if os.geteuid() != 0:
         pytest.skip("only root can mount a small disk")
     mounted = Mounted(tmp_path / "disk")
     yield mounted
-    subprocess.run(["umount", "-l", str(mounted.place)], check=True)
+    mounted.unmount()
 
 
 def test_a_full_disk_is_told_and_nothing_acknowledged_is_lost(disk: Mounted) -> None:
