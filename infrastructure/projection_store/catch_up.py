@@ -28,7 +28,7 @@ from .checkpoint import (
     still_valid,
     write_reading_from,
 )
-from .database_file import DatabaseFile
+from .database_file import DatabaseFile, DisplacedFile
 from .projection import Content, kind_of
 from .projection_check import check_file, check_place, fold_all
 from .row_checksums import BROKEN, FoldDamaged, MemoryShort, blamed_on_file, is_unusable
@@ -102,8 +102,8 @@ logger = plain_logger(__name__)
 class FollowedLog:
     """A fold of the log in an SQLite file next to it, which may be deleted at any time.
 
-    If the file cannot be used (a read-only folder, a full disk), the fold is kept in memory while this
-    object exists, and a warning is logged.
+    If the file cannot be used (a read-only folder, a full disk), the fold is kept in memory until it can be
+    used again, and a warning is logged.
     """
 
     def __init__(
@@ -126,6 +126,7 @@ class FollowedLog:
         self._path = None if str(path) == ":memory:" else Path(path).absolute()
         self._of = None if of is None else Path(of).absolute()
         self._file = self._file_at(self._path)
+        self._displaced: DisplacedFile[DatabaseFile] | None = None
         self._turn = FileTurn(f"{of or path}", self.let_go)
         self._closed = False
         self._compared: Progress | None = None
@@ -142,6 +143,8 @@ class FollowedLog:
             LogError: the log cannot be read, or it was opened before this process was forked.
         """
         with self._alone():
+            if self._displaced is not None:
+                self._return_to_file(self._displaced)
             try:
                 return query_with_repairs(
                     lambda: self._ask(question),
@@ -340,8 +343,15 @@ class FollowedLog:
             self._file.path or "in memory",
             strip_quotations(error),
         )
+        if self._file.path is not None:
+            self._displaced = DisplacedFile(self._file, error)
         self._file.close()
         self._file = self._file_at(None)
+
+    def _return_to_file(self, displaced: DisplacedFile[DatabaseFile]) -> None:
+        if (file := displaced.try_again()) is not None:
+            self._file.close()
+            self._file, self._displaced, self._compared = file, None, None
 
     def _file_at(self, path: Path | None) -> DatabaseFile:
         return DatabaseFile(path, kind_of(self._content), self._fill, of=self._of)

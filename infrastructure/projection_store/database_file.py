@@ -7,7 +7,8 @@ import sqlite3
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from time import monotonic
+from typing import Generic, NamedTuple, TypeVar
 
 from refold.application.errors import LogBusy
 from refold.application.runtime.opening_process import OpeningProcess
@@ -19,6 +20,7 @@ from refold.infrastructure.sqlite.read_only import connect_read_only
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite, transaction
 
 from .ownership import MARKS, is_foreign, lenient, name_new, refuse_foreign, write_mark
+from .row_checksums import BROKEN, blamed_on_file
 
 BUSY_TIMEOUT = 30
 """Seconds that a connection waits for another process."""
@@ -336,6 +338,51 @@ class DatabaseFile:
             with suppress(Exception):  # Closing writes, and damage can make it raise any error.
                 self._connection.close()
         self._connection = None
+
+
+AGAIN_AFTER = 1.0
+"""Seconds after which a file that could not be used is tried again."""
+_SHARE = 100
+"""Attempts to use it again take at most one part in so many of the time."""
+
+
+AnyFile = TypeVar("AnyFile", bound=DatabaseFile)
+
+
+class DisplacedFile(Generic[AnyFile]):
+    """A file that could not be used, and that a database in memory replaces until it can be used again."""
+
+    def __init__(self, file: AnyFile, error: Exception) -> None:
+        """Close the file. ``error`` is that of using it."""
+        file.close()
+        self._file = file
+        wait = _SHARE * BUSY_TIMEOUT if _is_busy(error) else AGAIN_AFTER
+        self._next = monotonic() + wait
+
+    def try_again(self) -> AnyFile | None:
+        """Return the file if it can be opened now, or None if it cannot or was tried a moment ago."""
+        began = monotonic()
+        if began < self._next:
+            return None
+        try:
+            with blamed_on_file():
+                self._file.connection()
+        except BROKEN as error:
+            self._file.close()
+            logger.debug("%s cannot be used yet: %s", self._file.path, error)
+            now = monotonic()
+            self._next = now + max(AGAIN_AFTER, _SHARE * (now - began))
+            return None
+        logger.info("%s can be used again", self._file.path)
+        return self._file
+
+
+def _is_busy(error: Exception) -> bool:
+    code = getattr(error, "sqlite_errorcode", None) or 0
+    return isinstance(error, TimeoutError) or code & 0xFF in (
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+    )
 
 
 @contextmanager

@@ -341,7 +341,7 @@ class SQLiteViews(FollowedViews[FollowedLog]):
     """The ``ReadModels`` in an SQLite file next to the log, which may be deleted at any time.
 
     If the file cannot be used (a read-only folder, a full disk), the read models are kept in memory
-    while this object exists, and a warning is logged.
+    until it can be used again, and a warning is logged.
     """
 
     def __init__(

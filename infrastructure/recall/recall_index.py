@@ -330,7 +330,7 @@ RECALL = RecallContent()
 class SQLiteRecallIndex:
     """The ``RecallIndex`` in an SQLite file next to the log, which may be deleted at any time.
 
-    If the file cannot be used, the index is kept in memory while this object exists, and a warning is
+    If the file cannot be used, the index is kept in memory until it can be used again, and a warning is
     logged.
     """
 

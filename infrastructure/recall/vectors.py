@@ -15,6 +15,7 @@ from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.fork_gate import FileTurn
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.projection_store.catch_up import TRIES, NoAnswer, query_with_repairs
+from refold.infrastructure.projection_store.database_file import DisplacedFile
 from refold.infrastructure.projection_store.projection_check import check_place
 from refold.infrastructure.projection_store.row_checksums import BROKEN, blamed_on_file, is_unusable
 
@@ -46,7 +47,7 @@ class SQLiteVectorStore:
 
     Locks are taken in this order: the store's own, then those of the index. A caller that deletes the
     index must hold none of its locks when vectors are pruned. If the file cannot be used (a read-only
-    folder, a full disk), the vectors are kept in memory while this object exists, and a warning is
+    folder, a full disk), the vectors are kept in memory until it can be used again, and a warning is
     logged.
     """
 
@@ -68,6 +69,7 @@ class SQLiteVectorStore:
         self._path = None if str(path) == ":memory:" else Path(path).absolute()
         self._of = None if of is None else Path(of).absolute()
         self._file = VectorsFile(self._path, of=self._of)
+        self._displaced: DisplacedFile[VectorsFile] | None = None
         self._turn = FileTurn(f"{of or path}", self.let_go)
         self._closed = False
         self._scopes: Scopes | None = None
@@ -229,6 +231,8 @@ class SQLiteVectorStore:
 
     def _answer(self, question: Callable[[], Answer]) -> Answer:
         with self._alone():
+            if self._displaced is not None and not self._closed:
+                self._return_to_file(self._displaced)
             try:
                 return query_with_repairs(
                     question,
@@ -260,8 +264,16 @@ class SQLiteVectorStore:
             self._file.path or "in memory",
             error,
         )
+        if self._file.path is not None:
+            self._displaced = DisplacedFile(self._file, error)
         self._file.close()
         self._file = VectorsFile(None)
+
+    def _return_to_file(self, displaced: DisplacedFile[VectorsFile]) -> None:
+        if (file := displaced.try_again()) is not None:
+            self._forget()
+            self._file.close()
+            self._file, self._displaced = file, None
 
     def _nearest(self, model: str, query: bytes, filters: Filters, limit: int) -> Sequence[Nearest]:
         from .vector_matrices import Scopes

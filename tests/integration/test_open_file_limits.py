@@ -2,15 +2,17 @@
 
 import errno
 import os
+import sqlite3
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 import refold
 from refold.application.errors import LogError, LogNotWritable
+from refold.infrastructure.projection_store import database_file
 from refold.infrastructure.projection_store.catch_up import FollowedLog
 
 if sys.platform == "win32":
@@ -104,6 +106,31 @@ def test_read_models_that_no_file_can_hold_are_not_called_damaged(
                 memory.conversations()
         assert "damaged" not in str(caught.value)
         assert [one.thread_id for one in memory.conversations()] == ["a"]
+
+
+def test_read_models_and_index_are_in_their_files_again_once_files_can_be_opened(
+    path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database_file, "AGAIN_AFTER", 0.0, raising=False)
+    monkeypatch.setattr(database_file, "_SHARE", 0, raising=False)
+    moved = 0
+    for count in range(16):
+        caplog.clear()
+        with refold.open(path) as memory:
+            conversation = memory.conversation("a")
+            with _spare(count), suppress(LogError):
+                memory.conversations()
+            with _spare(count), suppress(LogError):
+                conversation.recall("port")
+            moved += "in memory instead" in caplog.text
+            conversation.append({"role": "user", "content": f"Number {count} of all ports."})
+            [row] = memory.conversations()
+            assert len(conversation.recall("ports", limit=count + 1)) == count + 1
+        for name, table in (("views", "messages"), ("recall", "passages")):
+            with closing(sqlite3.connect(path.with_name(f"agent.{name}.db"))) as stored:
+                found = stored.execute(f"SELECT count(*) FROM {table}").fetchone()
+            assert found == (row.messages,), (count, name)
+    assert moved
 
 
 class _NoModule:

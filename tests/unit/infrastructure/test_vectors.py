@@ -12,6 +12,7 @@ from refold.application.errors import EmbedderError
 from refold.application.ports.recall_index import Filters
 from refold.application.recall.tokens import digest_of
 from refold.infrastructure.observability.log_observer import Notice, ignore
+from refold.infrastructure.projection_store import database_file
 from refold.infrastructure.recall.vectors import SQLiteVectorStore
 from tests.support.fake_embedders import DigestEmbedder
 from tests.support.passage_lists import PassageList
@@ -416,3 +417,19 @@ def test_more_passages_than_one_matrix_holds_are_searched(
     for n in (0, 1_018, 1_019, 1_020, 2_499):
         (best,) = store.nearest(M, EMBEDDER.vector(f"text {n}"), T, 1)
         assert (best.number, round(best.cosine, 5)) == (n + 6, 1.0)
+
+
+def test_a_file_that_could_not_be_used_for_a_moment_is_used_again(
+    path: Path, index: PassageList, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database_file, "AGAIN_AFTER", 0.0, raising=False)
+    in_the_way = path.with_name(f"{path.name}.lock")
+    in_the_way.mkdir()
+    with closing(opened(path, index)) as store:
+        embed(store, "alpha")
+        assert not path.exists()
+        in_the_way.rmdir()
+        embed(store, "alpha", "beta")
+        assert near(store, "beta")[0] == 2
+    with closing(opened(path, index)) as again:
+        assert again.count(M) == 2
