@@ -37,6 +37,7 @@ from refold.infrastructure.projection_store.projection_check import (
     claimed_position,
     compare_tables,
     fold_all,
+    unreadable,
 )
 from refold.infrastructure.projection_store.row_checksums import (
     BROKEN,
@@ -142,7 +143,6 @@ class FollowedTables:
         self._process.check()
         if self._in_memory is not None:
             return self._in_memory.check()
-        name = self._content.name
         try:
             with blamed_on_file():
                 return iter(retry(lambda: tuple(self._differences())))
@@ -150,7 +150,7 @@ class FollowedTables:
             logger.info("%s is not checked: %s", self._content.title, error)
             return iter(())
         except BROKEN as error:
-            return iter((Damage(name, "", 0, "unreadable", str(error)),))
+            return iter((unreadable(self._content.name, self._content.title, error),))
 
     def look_into(self, look: Callable[[Tables], Answer]) -> Answer | None:
         """Query the tables without folding new events. Return None if there are none."""

@@ -27,7 +27,7 @@ from .checkpoint import (
 from .database_file import DatabaseFile
 from .ownership import PlaceTaken
 from .projection import Comparable, Content, begin, expected_schema
-from .row_checksums import BROKEN, blamed_on_file
+from .row_checksums import BROKEN, MemoryShort, blamed_on_file
 from .tables import SQLiteTables, Tables
 
 Row = Mapping[str, Any]
@@ -227,16 +227,32 @@ def look_over(file: DatabaseFile, find: Callable[[], Iterator[Damage]]) -> Itera
     if taken := tuple(check_place(file)):
         yield from taken
         return
+    is_damaged = False
     try:
         with blamed_on_file():
-            yield from find()
+            for damage in find():
+                is_damaged = True
+                yield damage
     except BROKEN as error:
-        if short := as_shortage(f"{file.kind.title} {file.path or 'in memory'}", error):
-            raise short from error
         if is_forbidden(error):
             logger.warning("%s %s cannot be checked: %s", file.kind.title, file.path, error)
             return
-        yield Damage(file.kind.name, "", 0, "unreadable", str(error))
+        if is_damaged and isinstance(error, MemoryShort):
+            # A damaged size asks for more memory than there is.
+            yield Damage(file.kind.name, "", 0, "unreadable", str(error))
+            return
+        yield unreadable(file.kind.name, f"{file.kind.title} {file.path or 'in memory'}", error)
+
+
+def unreadable(name: str, title: str, error: Exception) -> Damage:
+    """Return the damage of content that cannot be read.
+
+    Raises:
+        LogError: files or memory are short, so nothing is known about the content.
+    """
+    if short := as_shortage(title, error):
+        raise short from error
+    return Damage(name, "", 0, "unreadable", str(error))
 
 
 def check_place(file: DatabaseFile) -> Iterator[Damage]:
@@ -312,15 +328,16 @@ def _guard(table: Comparable, found: Iterator[Damage]) -> Iterator[Damage]:
     """Yield the findings of a table, and report a table that cannot be read.
 
     Raises:
-        LogError: files or memory are short.
+        LogError: too many files are open.
+        MemoryShort: memory is short, or the file is damaged.
     """
     try:
         with blamed_on_file():
             yield from found
+    except MemoryShort:
+        raise
     except BROKEN as error:
-        if short := as_shortage(f"the table {table.name}", error):
-            raise short from error
-        yield Damage(table.name, "", 0, "unreadable", str(error))
+        yield unreadable(table.name, f"the table {table.name}", error)
 
 
 def fold_all(content: Content, db: Tables, events: Iterable[LoggedEvent], left: Left) -> None:

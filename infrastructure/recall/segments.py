@@ -16,6 +16,7 @@ from refold.infrastructure.projection_store.checkpoint import Total, read_progre
 from refold.infrastructure.projection_store.row_checksums import (
     BROKEN,
     FoldDamaged,
+    MemoryShort,
     blamed_on_file,
     is_unusable,
     open_row,
@@ -370,7 +371,7 @@ class SegmentsScrub:
                 # A read error looks the same, so the file is read from the disk again.
                 problem = self._problem(segment) and self._problem(segment)
         except BROKEN as error:
-            if is_unusable(error):
+            if is_unusable(error) or isinstance(error, MemoryShort):
                 logger.info("the background check of the recall index stopped: %s", error)
                 return False
             problem = str(error) or type(error).__name__

@@ -195,6 +195,8 @@ def kind_of(error: BaseException) -> str:
             return "SQLITE_CORRUPT"
         case OSError():
             return errno.errorcode.get(error.errno or 0, "")
+        case MemoryError():
+            return "ENOMEM"
         case _:
             name = str(getattr(error, "sqlite_errorname", ""))
             # SQLite does not say why it cannot open or write a file.
@@ -213,6 +215,8 @@ def _message_of(error: BaseException) -> str:
     match error:
         case OSError():
             return error.strerror or type(error).__name__
+        case MemoryError():
+            return "there is not enough memory"
         case sqlite3.Error():
             name = getattr(error, "sqlite_errorname", "")
             return f"{error}, {name}" if name else str(error)

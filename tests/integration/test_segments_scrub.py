@@ -11,6 +11,7 @@ import pytest
 import refold
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.observability.log_observer import Notice
+from refold.infrastructure.recall import segments
 from refold.infrastructure.recall.index_tables import EVENTS
 from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
 from refold.infrastructure.recall.segments import SegmentsScrub
@@ -155,3 +156,20 @@ def test_opening_a_memory_checks_the_index(log: Path) -> None:
                 thread.join()
         assert not path.exists()
         assert len(memory.search("word33").hits) > 0
+
+
+def test_too_little_memory_for_the_check_is_no_damage(
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    opening.index.find(["word1"])
+    place = Path(f"{opening.log.path}").with_name("agent.recall.db")
+    before = place.stat().st_ino
+    with monkeypatch.context() as short:
+        short.setattr(segments, "problem_of", fail)
+        assert not opening.scrub().step()
+    opening.index.find(["word1"])
+    assert place.stat().st_ino == before
+    assert not opening.told

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import refold
+from refold.application.errors import LogError
 from refold.infrastructure.event_store.envelope import parse_frame
 from refold.infrastructure.projection_store import projection_check
 from refold.infrastructure.projection_store.projection import Content, begin
@@ -319,3 +320,38 @@ def test_an_erasure_by_another_process_during_a_verification_is_no_damage(
             *range(times)
         }
         assert memory.verify().damage == ()
+
+
+@pytest.mark.parametrize("function", ["rows_of", "_damage_of_file"])
+def test_too_little_memory_for_a_check_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    path = tmp_path / "agent.db"
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    with refold.open(path) as memory:
+        memory.conversation("t").append({"role": "user", "content": "the port is 5433"})
+        memory.conversations()
+        with monkeypatch.context() as short:
+            short.setattr(projection_check, function, fail)
+            with pytest.raises(LogError, match=r"read models .*there is not enough memory"):
+                memory.verify()
+        assert memory.verify().ok
+
+
+def test_a_damaged_size_that_no_memory_can_hold_is_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "agent.db"
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    with refold.open(path) as memory:
+        memory.conversation("t").append({"role": "user", "content": "the port is 5433"})
+        memory.conversations()
+        execute(tmp_path / "agent.views.db", "DROP INDEX messages_of_others")
+        monkeypatch.setattr(projection_check, "rows_of", fail)
+        assert ("views", "unreadable") in {(one.place, one.kind) for one in memory.verify().damage}
