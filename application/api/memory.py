@@ -255,7 +255,7 @@ class Memory(MemoryLists):
         in the write-ahead log until its segments are recycled. ``wait``: seconds to switch and checkpoint it until they
         are, if the role may.
         """
-        from refold.application.erasure.erasing import finish_all
+        from refold.application.erasure.clean_up import finish_all
 
         return self._runner.finish(finish_all, self._core, wait=wait)
 

@@ -5,22 +5,18 @@ from types import MappingProxyType
 
 from refold.application.conversation.addresses import position_in
 from refold.application.conversation.loaded import LoadedConversation
+from refold.application.errors import LogError
 from refold.application.frames.sent_request import record_quoting_frame
-from refold.application.maintenance.maintenance_results import (
-    ErasedAgain,
-    ErasedPlace,
-    RecordedErasure,
-)
-from refold.application.maintenance.verifying import forget_erased
-from refold.application.notes.note_files import write_notes
+from refold.application.maintenance.maintenance_results import ErasedAgain, RecordedErasure
 from refold.application.ports.conversation_log import Erasure, Loading
 from refold.application.runtime.core import Core
 from refold.domain.erasing import erase_conversation
-from refold.domain.errors import ConversationGone, InvalidThreadId, RefoldError, UnknownMessage
+from refold.domain.errors import ConversationGone, InvalidThreadId, UnknownMessage
 from refold.domain.events import Event, MessageAppended, MessageErased
 from refold.domain.notes import NotesFlushed, Rewritten
 from refold.domain.value import replace
 
+from .clean_up import clean_up, derived_places
 from .erasing_plan import (
     Choices,
     Done,
@@ -33,7 +29,7 @@ from .erasing_plan import (
     rebuild_notes,
     withdraw_choices,
 )
-from .erasure_report import ErasureReport, Place, Removed
+from .erasure_report import ErasureReport, Removed
 from .lineage import Lineage, copies, descendants, trace, versions_at
 from .rebuilt_summary import SummaryRebuild, rebuild_summary
 
@@ -127,67 +123,11 @@ def shared_with(core: Core, thread_id: str, where: Where | None = None) -> tuple
     return tuple(_in_copies(core, thread_id, versions_at(core, loaded, positions)))
 
 
-def finish(core: Core) -> bool:
-    """Remove remains of earlier erasures from files, and return whether none are left."""
-    done = core.log.finish_erasures(lambda: forget_erased(core))
-    return write_notes(core) and done
-
-
-def finish_all(core: Core, *, wait: float) -> tuple[ErasedPlace, ...]:
-    """Remove remains of earlier erasures, and return where erased content may still be.
-
-    ``wait``: seconds to wait until the places that can be reached have none.
-    """
-    done = finish(core)
-    if wait and done:
-        core.keeper.wait_for_erasures(wait)
-    places = (*core.keeper.erased_places(), *update_followers(core))
-    if done or any(place.state == "pending" for place in places):
-        return places
-    detail = "another process is reading: erase again, or open the log again"
-    return (ErasedPlace(place="files of the log", state="pending", detail=detail), *places)
-
-
-def update_followers(core: Core) -> Sequence[ErasedPlace]:
-    """Update the followers of this process, and return those whose tables may still have what was erased."""
-    left: list[ErasedPlace] = []
-    for follower in {(one.place, one.name): one for one in core.followers}.values():
-        problem = ""
-        try:
-            follower.update()
-            if follower.has_remains:
-                problem = "another reader may still see what was removed"
-        except (RefoldError, OSError) as error:
-            problem = f"they cannot be updated ({type(error).__name__})"
-        if problem:
-            place = f"tables of follower {follower.name}: {follower.place}"
-            detail = f"{problem}; a later update removes it"
-            left.append(ErasedPlace(place=place, state="pending", detail=detail))
-    return left
-
-
-def derived_places(core: Core) -> Sequence[Place]:
-    """Return the derived places that an erasure cleans."""
-    places: list[Place] = ["read models", "recall index"]
-    if core.recall.embedder is not None:
-        places.append("vectors")
-    if core.recall.backend is not None:
-        places.append("search backend")
-    if core.followers:
-        places.append("tables of followers")
-    return places
-
-
 def _report(core: Core, done: Iterable[Done], noted: Iterable[str] = ()) -> ErasureReport:
-    """Return the report; ``noted`` are conversations whose notes are gone completely."""
+    """Clean up and return the report; ``noted`` are conversations whose notes are gone completely."""
     parts = list(done)
     removed = tuple(one for part in parts for one in part.removed)
-    kept = tuple(str(path) for path in core.keeper.damaged_copies())
-    earlier = tuple(str(path) for path in core.keeper.earlier_logs())
-    done_in_log = finish(core)
-    places = (*core.keeper.erased_places(), *update_followers(core))
-    pending = any(place.state == "pending" for place in places)
-    complete = done_in_log and not (kept or earlier or pending)
+    cleaned = clean_up(core)
     gone = {*noted, *(one.thread_id for one in removed if one.place == "notes")}
     in_files = sorted(gone) if removed else []
     if core.notes_folder is not None:
@@ -203,10 +143,10 @@ def _report(core: Core, done: Iterable[Done], noted: Iterable[str] = ()) -> Eras
         copies=(),
         removed=removed,
         rebuilt=tuple(one for part in parts for one in part.rebuilt),
-        complete=complete,
-        damaged_copies=kept,
-        earlier_logs=earlier,
-        places=places,
+        complete=cleaned.complete,
+        damaged_copies=cleaned.damaged_copies,
+        earlier_logs=cleaned.earlier_logs,
+        places=cleaned.places,
         notes_elsewhere=bool(in_files) and core.notes_folder is None,
     )
 
@@ -405,6 +345,9 @@ def erase_again(core: Core, known: Iterable[RecordedErasure]) -> tuple[ErasedAga
 
     An erasure is applied only if the message or conversation is the same, since a backup may have
     another history.
+
+    Raises:
+        LogError: erased content could not be removed from a file.
     """
     threads: dict[str, list[RecordedErasure]] = {}
     for recorded in dict.fromkeys(known):
@@ -424,7 +367,7 @@ def _erase_in_conversation(
     logged = core.log.read(thread_id, 1, state.version)
     whole = next((e for e in erasures if e.position is None and e.identity == logged[0].at), None)
     if whole is not None:
-        erase_all(core, thread_id, whole.reason)
+        _require_clean(erase_all(core, thread_id, whole.reason))
         yield ErasedAgain(thread_id=thread_id, position=None)
         return
     there = _readable(item.event for item in logged)
@@ -432,8 +375,14 @@ def _erase_in_conversation(
         position = recorded.position
         if position is not None and there.get(position) == recorded.identity:
             del there[position]
-            erase(core, thread_id, position, recorded.reason)
+            _require_clean(erase(core, thread_id, position, recorded.reason))
             yield ErasedAgain(thread_id=thread_id, position=position)
+
+
+def _require_clean(report: ErasureReport) -> None:
+    for place in report.places:
+        if place.state == "pending":
+            raise LogError(f"{place.place}: {place.detail}")
 
 
 def _readable(events: Iterable[Event]) -> dict[int, str]:

@@ -88,7 +88,7 @@ class ErasureReport(Value, frozen=True):
     """Logs that a restore moved and that may contain erased content; erase there as well, or delete them."""
     places: tuple[ErasedPlace, ...] = ()
     """Places outside the log itself with their state. For a log on a server: its keys, its write-ahead log, and what
-    refold cannot reach. Empty for a log file, whose files ``complete`` tells about.
+    refold cannot reach. For a log file, whose files ``complete`` tells about, only what failed and why.
     """
     notes_elsewhere: bool = False
     """True if notes were taken from the erased content and no notes folder is configured here.

@@ -2,13 +2,14 @@
 
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from sqlite3 import OperationalError
 
 import pytest
 
 import refold
+from refold.application.erasure.erasure_report import ErasureReport
 from refold.application.errors import LogError, LogFull, LogNotWritable
 from refold.infrastructure.sqlite.sqlite_failures import as_log_error, is_passing
 
@@ -41,6 +42,30 @@ def test_an_append_beyond_the_largest_size_names_the_limit_and_stores_nothing(
         assert len(conversation.messages()) == 1
         conversation.append(large)
         assert memory.verify().ok
+
+
+def test_an_erasure_whose_file_may_not_grow_is_recorded_and_says_what_is_left(
+    tmp_path: Path,
+) -> None:
+    reports: list[ErasureReport] = []
+    for size in range(20_000, 60_000, 5_000):
+        path = tmp_path / f"{size}.db"
+        with refold.open(path) as memory:
+            for n in range(6):
+                words = f"part {n} " + "secretword " * 50
+                memory.conversation("a").append({"role": "user", "content": words})
+            assert memory.conversation("a").erase(5).complete
+        with refold.open(path) as memory:
+            conversation = memory.conversation("a")
+            conversation.messages()
+            with _sizes_up_to(size), suppress(LogFull):
+                reports.append(conversation.erase(1))
+            assert conversation.erase(range(6)).complete
+        assert all(b"secretword" not in one.read_bytes() for one in tmp_path.iterdir())
+    left = [place for one in reports if not one.complete for place in one.places]
+    assert left
+    assert {(place.place, place.state) for place in left} == {("files of the log", "pending")}
+    assert all("the erasure is recorded" in place.detail for place in left)
 
 
 def test_an_index_of_the_write_ahead_log_without_room_means_a_full_disk() -> None:

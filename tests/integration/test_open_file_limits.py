@@ -133,6 +133,35 @@ def test_read_models_and_index_are_in_their_files_again_once_files_can_be_opened
     assert moved
 
 
+def test_an_erasure_that_is_recorded_is_reported_with_what_is_left(tmp_path: Path) -> None:
+    word = "secretword"
+    recorded = 0
+    for count in range(12):
+        folder = tmp_path / f"{count}"
+        folder.mkdir()
+        with refold.open(folder / "agent.db") as memory:
+            conversation = memory.conversation("a")
+            conversation.append({"role": "user", "content": f"The {word} {count} of all ports."})
+            conversation.append({"role": "user", "content": "Another."})
+            assert len(conversation.messages()) == 2
+            assert conversation.erase(1).complete  # Everything is imported now.
+            report = None
+            with _spare(count), suppress(LogError):
+                report = conversation.erase(0)
+            assert conversation.messages()[0].erased is (report is not None)
+            if report is None or report.complete:
+                continue
+            recorded += 1
+            assert report.positions == (0,)
+            assert {(one.place[-10:], one.state) for one in report.places} == {
+                ("of the log", "pending")
+            }
+            assert all("the erasure is recorded" in one.detail for one in report.places)
+            assert conversation.erase(0).complete
+            assert all(word.encode() not in one.read_bytes() for one in folder.iterdir())
+    assert recorded
+
+
 class _NoModule:
     """A finder for which too many files are open to import one module."""
 
