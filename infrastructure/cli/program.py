@@ -58,6 +58,8 @@ looking takes a seventh of the time of a short command, and a quarter of that of
 def main() -> None:
     """Run a command. Exit codes are those of the command line, and 130 after Ctrl-C."""
     gc.set_threshold(_COLLECTED)
+    # OpenBLAS, which numpy loads, makes a thread for each processor. Where it cannot, it sends the signal of Ctrl-C.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _replace_closed_streams()
     try:
         if sys.argv[1:] == ["--version"]:

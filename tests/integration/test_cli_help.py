@@ -158,3 +158,31 @@ def test_a_shell_completes_conversations_pins_commands_and_settings(
     assert "keep_last" in offered("refold settings keep_")
     assert "recall" in offered("refold rec")
     assert offered("refold show --db none.db x").strip() == ""
+
+
+THREADS = """
+import os, sys
+sys.argv = ["refold", "--version"]
+from refold.infrastructure.cli.program import main
+try:
+    main()
+except SystemExit:
+    pass
+import numpy
+print(len(os.listdir("/proc/self/task")))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+def test_numpy_makes_no_threads_in_a_command_that_a_limit_could_refuse(tmp_path: Path) -> None:
+    pytest.importorskip("numpy")
+    usual = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS],
+        cwd=tmp_path,
+        env=usual,
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "1"
