@@ -5,7 +5,10 @@ erasure, and tables for dictionaries and key fingerprints are added. Every row o
 format 2.
 """
 
+import errno
+import os
 import sqlite3
+import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,13 +25,21 @@ FORMAT_VERSION = 2
 _SHORT = 60
 """Characters of a name that is short enough in every file system and encoding."""
 _LONGEST_SUFFIX = "-journal"
+_LONGEST_PATH = 512
+"""Bytes of the longest path that SQLite opens, also those of the files next to a database."""
+
+
+def is_too_long(path: Path) -> bool:
+    """Return whether SQLite refuses a path for its length, without saying so."""
+    longest = f"{os.path.realpath(path)}{_LONGEST_SUFFIX}"
+    return sys.platform != "win32" and len(os.fsencode(longest)) > _LONGEST_PATH
 
 
 def check_place(path: Path, *, create: bool) -> None:
     """Check that a log can be stored at ``path``.
 
     Raises:
-        OSError: the name is too long for the files that SQLite makes next to the log.
+        OSError: the name or path is too long for the files that SQLite makes next to the log.
         LogNotFound: no log exists and ``create`` is false.
         NotARefoldLog: the path is not a log.
     """
@@ -41,6 +52,8 @@ def check_place(path: Path, *, create: bool) -> None:
     if len(path.name) > _SHORT:  # SQLite would not say why it cannot open the log.
         with suppress(FileNotFoundError):
             Path(f"{path}{_LONGEST_SUFFIX}").stat()
+    if is_too_long(path):
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), str(path))
     if not create and (not path.exists() or not path.stat().st_size):
         raise LogNotFound(f"there is no log at {path}; check the path, or import something first")
 

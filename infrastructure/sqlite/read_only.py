@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple, NoReturn
 from refold.application.errors import LogBusy, LogNotWritable
 from refold.application.runtime.opening_process import has_size_limit
 from refold.domain.lazy_pattern import lazy_pattern
-from refold.infrastructure.event_store.file_format import identify
+from refold.infrastructure.event_store.file_format import identify, is_too_long
 from refold.infrastructure.files.fork_gate import GATE
 from refold.infrastructure.files.lock import WriteLock
 from refold.infrastructure.observability.log_observer import Figure, Notice
@@ -270,6 +270,13 @@ def lacks_room(path: Path, error: BaseException) -> bool:
     if name == "SQLITE_IOERR_SHMOPEN":
         return has_size_limit()
     return name in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
+
+
+def find_refusal(path: Path, error: BaseException) -> str:
+    """Return the error code name of the system if it is known why SQLite cannot open a file, or an empty text."""
+    if is_too_long(path):
+        return "ENAMETOOLONG"
+    return "ENOSPC" if lacks_room(path, error) else ""
 
 
 def _has_free_names(folder: Path) -> bool:

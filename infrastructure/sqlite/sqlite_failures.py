@@ -40,7 +40,7 @@ from refold.application.runtime.opening_process import (
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.private_files import read_at
 
-from .read_only import connect_read_only, lacks_room
+from .read_only import connect_read_only, find_refusal
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState, Retrying
@@ -120,9 +120,9 @@ def as_log_error(path: Path, error: Exception) -> LogError:
     The message never quotes stored content.
     """
     kind = kind_of(error)
-    if kind.startswith(_FULL) or (
-        kind.startswith("SQLITE_CANTOPEN") and lacks_room(path, _first_cause(error))
-    ):
+    if kind.startswith("SQLITE_CANTOPEN"):
+        kind = find_refusal(path, _first_cause(error)) or kind
+    if kind.startswith(_FULL):
         return LogFull(
             f"the disk with {path} is full; free some space and try again, nothing is lost"
         )

@@ -85,3 +85,28 @@ def test_a_name_that_is_too_long_is_said_to_be_so_and_leaves_no_file(
         refold.open(tmp_path / f"{'n' * (length - 3)}.db")
     assert not isinstance(caught.value, LogNotWritable)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("length", [504, 505, 600, 3_000])
+def test_a_path_that_sqlite_cannot_open_is_said_to_be_too_long_and_leaves_no_file(
+    tmp_path: Path, length: int
+) -> None:
+    folder = tmp_path.resolve()
+    while (rest := length - len(f"{folder}/a.db")) > 1:
+        folder /= "d" * min(rest - 1, 200)
+    if rest == 1:
+        folder = folder.with_name(f"{folder.name}d")
+    folder.mkdir(parents=True)
+    path = folder / "a.db"
+    assert len(f"{path}") == length
+    if length == 504:
+        refold.open(path).close()
+        return
+    with pytest.raises(LogError, match="give a shorter name or path") as caught:
+        refold.open(path)
+    assert not isinstance(caught.value, LogNotWritable)
+    assert list(folder.iterdir()) == []
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    with pytest.raises(LogError, match="give a shorter name or path"):
+        refold.open(link / "a.db")
