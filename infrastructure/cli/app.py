@@ -72,9 +72,21 @@ def main(stopped: Callable[[], str] = lambda: "Give the same command again.") ->
         # Errors of the file system (a full disk, a missing folder) are not bugs of refold.
         _explain("OSError", f"{error.strerror or error}: {error.filename or 'input or output'}")
         sys.exit(BAD_INPUT)
+    except RuntimeError as error:
+        if _NO_THREAD not in str(error):
+            raise
+        advice = (
+            "raise the limit of threads (ulimit -u) or free memory, then give the command again"
+        )
+        _explain("RuntimeError", f"{error}: {advice}")
+        sys.exit(BAD_INPUT)
     except SystemExit as end:
         _explain_end(end, stopped)
         raise
+
+
+_NO_THREAD = "can't start new thread"
+"""Message of Python where the system refuses a thread."""
 
 
 class _Warnings:

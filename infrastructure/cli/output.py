@@ -418,13 +418,15 @@ def steps(items: Sequence[Step], name: str, *, quiet: bool) -> Iterator[Step]:
 def _bar(*, quiet: bool) -> Progress:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+    is_off = quiet or not errors.is_terminal
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         console=errors,
-        disable=quiet or not errors.is_terminal,
+        auto_refresh=not is_off,  # Takes a thread, also for a bar that is not shown.
+        disable=is_off,
         transient=True,
     )
 

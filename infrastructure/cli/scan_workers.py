@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -86,14 +86,14 @@ class Workers:
         self._pool = pool
 
     def run(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-        """Yield the result of each item in order. If a process dies, this one does the rest."""
+        """Yield the result of each item in order. If a process dies or cannot start, this one does the rest."""
         done = 0
         if self._pool is not None:
             try:
                 for result in _in_order(self._pool, task, items):
                     yield result
                     done += 1
-            except BrokenProcessPool:
+            except (BrokenProcessPool, OSError, RuntimeError):
                 self._pool = None
         yield from map(task, items[done:])
 
@@ -126,7 +126,8 @@ def workers(size: int) -> Generator[Workers]:
             started = set(multiprocessing.active_children()) - before
             for child in started:
                 child.terminate()
-            pool.shutdown()
+            with suppress(RuntimeError):  # A limit refused its thread.
+                pool.shutdown()
         if _core.cache_info().currsize:
             _core().log.close()
             _core.cache_clear()
