@@ -72,6 +72,10 @@ def main(stopped: Callable[[], str] = lambda: "Give the same command again.") ->
         # Errors of the file system (a full disk, a missing folder) are not bugs of refold.
         _explain("OSError", f"{error.strerror or error}: {error.filename or 'input or output'}")
         sys.exit(BAD_INPUT)
+    except MemoryError:
+        advice = "free some or raise the limit (ulimit -v), then give the command again"
+        _explain("MemoryError", f"there is not enough memory: {advice}")
+        sys.exit(BAD_INPUT)
     except RuntimeError as error:
         if _NO_THREAD not in str(error):
             raise

@@ -1,4 +1,4 @@
-"""Commands where the system refuses threads and processes: what needs none works, and the rest says so."""
+"""Commands where the system refuses threads, processes or memory: what needs none works, and the rest says so."""
 
 import errno
 import os
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from refold.infrastructure.cli import scan_workers
+from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.command_line import Refold, talk_file
 from tests.support.scanned_sessions import compacted_session
 
@@ -45,6 +46,20 @@ def test_a_command_that_needs_a_thread_says_that_none_can_start(
     assert ended.code == 2
     assert "can't start new thread: raise the limit of threads" in ended.err
     assert "Traceback" not in ended.err
+
+
+def test_a_command_without_enough_memory_says_so_and_has_no_negative_result(
+    refold: Refold, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    refold("import", talk_file(tmp_path / "talk.jsonl"))
+    monkeypatch.setattr(SQLiteLog, "load", load)
+    ended = refold("context", "talk", "--json")
+    assert ended.code == 2
+    assert ended.answer["error"] == "MemoryError"
+    assert "there is not enough memory" in ended.err
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
