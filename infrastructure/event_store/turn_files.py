@@ -12,6 +12,7 @@ from typing import IO, NamedTuple
 from refold.application.conversation.turn_lock import Turns, TurnsInMemory
 from refold.application.errors import LogError, LogNotWritable
 from refold.application.runtime.opening_process import OpeningProcess
+from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.fork_gate import GATE
 from refold.infrastructure.files.lock import WriteLock, is_file_at, try_lock, unlock
 from refold.infrastructure.files.private_files import open_private
@@ -32,6 +33,8 @@ from .proven_keys import ProvenKeys
 from .recorder import LOCK_TIMEOUT, DurableDatastore, LogRecorder
 from .shelf import SQLiteShelf
 from .snapshots import SnapshotStore, SQLiteSnapshots
+
+logger = plain_logger(__name__)
 
 PLACES = 64
 """Number of ordered places in one queue, including that of the turn. Further callers wait in no order."""
@@ -208,6 +211,7 @@ def open_log_file(
         encodings.unlock()
         if not in_memory:
             network.NETWORK.look(path, notify)
+            _warn_of_links(path)
     scrub = _scrub_file(path, in_memory=in_memory, reads=reading is not None)
     return LogFile(
         lock,
@@ -221,6 +225,16 @@ def open_log_file(
         KnownDamage(scrub, RowProver(datastore, mapper), notify),
         _turns(path.absolute(), in_memory=in_memory, reads=reading is not None),
     )
+
+
+def _warn_of_links(path: Path) -> None:
+    """Warn if the log has another name: SQLite would keep a write-ahead log for each, and lose what is in one."""
+    if path.stat().st_nlink > 1:
+        logger.warning(
+            "%s has more than one name (hard links). Open it under one name only: what is appended under two at the "
+            "same time is lost. Copy a log with `refold backup`",
+            path,
+        )
 
 
 def _lock_of(name: str, reading: ReadOnlyPlace | None, *, in_memory: bool) -> WriteLock:

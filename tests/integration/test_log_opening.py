@@ -291,3 +291,16 @@ def test_the_first_append_of_a_new_log_is_one_transaction_that_creates_no_file(
         run.clear()
         say(log, "two", thread_id="another")
         assert run == ["BEGIN", "INSERT", "SELECT", "SELECT"]
+
+
+def test_a_log_with_two_names_is_opened_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = log_of(tmp_path / "a.db", "one")
+    SQLiteLog(path).close()
+    assert "more than one name" not in caplog.text
+    (tmp_path / "b.db").hardlink_to(path)
+    log = SQLiteLog(path)
+    assert words_of(log) == ["one"]
+    log.close()
+    assert "more than one name" in caplog.text
