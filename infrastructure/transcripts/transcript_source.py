@@ -84,7 +84,7 @@ def objects_in(value: Any) -> list[dict[str, Any]]:
 
 
 def _next_start(text: str, start: int) -> int:
-    while start < len(text) and text[start] in " \t\r\n":
+    while start < len(text) and text[start] in " \t\r\n\ufeff":  # Joined files keep their marks.
         start += 1
     return start
 

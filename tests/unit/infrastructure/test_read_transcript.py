@@ -298,6 +298,16 @@ def test_line_separators_inside_texts_and_windows_line_ends_do_not_break_lines(
     assert talk.skipped == ()
 
 
+@pytest.mark.parametrize("between", ["\n", "\r\n", "", "\n\n"])
+def test_files_with_byte_order_marks_that_were_joined_are_read_whole(
+    tmp_path: Path, between: str
+) -> None:
+    first, second = (json.dumps(claude_user(u, u)) for u in ("u1", "u2"))
+    talk = read_text(tmp_path, f"\ufeff{first}{between}\ufeff{second}\n\ufeff")
+    assert [m.message.content for m in only(talk).messages] == ["u1", "u2"]
+    assert not any(one.damage for one in talk.skipped)
+
+
 def test_a_line_of_other_bytes_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
     lines = [jsonl(claude_user(u, u)).encode() for u in ("u1", "u2")]
