@@ -85,8 +85,8 @@ class _Stream:
         """Reasoning before an answer."""
         self._thought: tuple[int, dict[str, Any]] = (0, {})
         """The newest event of it."""
-        self._answer: tuple[int, str | None] | None = None
-        """Index and id of an answer that was not followed by a result or other words yet."""
+        self._answer: tuple[int, dict[str, Any]] | None = None
+        """Index and event of an answer that was not followed by a result or other words yet."""
         self._announced: set[str] = set()
         """Ids of calls that an answer has, and no event of a call yet."""
 
@@ -118,16 +118,21 @@ class _Stream:
             place, event = self._thought
             self._append(place, event, "assistant", tuple(self._take_thoughts()))
 
+    def _end_other(self, event: dict[str, Any]) -> None:
+        """Add reasoning of an answer that came before, or never, if an event belongs to another one."""
+        if _are_apart(self._thought[1], event):
+            self.end()
+
     def _reasoned(self, place: int, event: dict[str, Any]) -> None:
         """Add reasoning to its answer, which most versions write before the reasoning, and some after it."""
-        text, given = text_or_none(event.get("content")), usable_id(event.get("messageId"))
+        text = text_or_none(event.get("content"))
         if text is None:
             self.draft.skip(place, "reasoning without words")
             return
         block = thinking_block(text)
-        index, answer_id = self._answer or (None, None)
-        is_of_another = given is not None and answer_id is not None and given != answer_id
-        if index is None or is_of_another:
+        index, answer = self._answer or (None, event)
+        if index is None or _are_apart(answer, event):
+            self._end_other(event)
             self._thoughts.append(block)
             self._thought = (place, event)
             return
@@ -136,7 +141,9 @@ class _Stream:
         if block in blocks:
             self.draft.skip(place, "event, which a message has again", event.get("type"))
             return
-        message = replace(recorded.message, content=(block, *blocks))
+        before = [one for one in blocks if one["type"] == "thinking"]
+        content = (*before, block, *blocks[len(before) :])
+        message = replace(recorded.message, content=content)
         self.draft.messages[index] = replace(recorded, message=message)
 
     def _said(self, place: int, event: dict[str, Any], author: Author | None) -> None:
@@ -159,6 +166,7 @@ class _Stream:
         if content is None:
             self.draft.skipped.append(not_a_message(place, "content of an unknown kind"))
             return
+        self._end_other(event)
         self._announced = {given for given, _ in calls}
         blocks = [*self._take_thoughts(), *as_blocks(content)]
         for given, function in calls:
@@ -169,7 +177,7 @@ class _Stream:
         self._append(
             place, event, "assistant", content if blocks == as_blocks(content) else tuple(blocks)
         )
-        self._answer = (len(self.draft.messages) - 1, usable_id(event.get("messageId")))
+        self._answer = (len(self.draft.messages) - 1, event)
 
     def _called(self, place: int, event: dict[str, Any]) -> None:
         """Add a call that no answer has. The others come twice."""
@@ -211,6 +219,12 @@ class _Stream:
     def _take_thoughts(self) -> list[Block]:
         thoughts, self._thoughts = self._thoughts, []
         return thoughts
+
+
+def _are_apart(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Return whether two events name different answers."""
+    ids = {usable_id(event.get("messageId")) for event in (one, other)} - {None}
+    return len(ids) == 2
 
 
 def _content(value: Any) -> Content:

@@ -167,3 +167,38 @@ def test_reasoning_without_an_answer_is_kept(tmp_path: Path) -> None:
     talk = only(read_text(tmp_path, json.dumps(told)))
     assert contents(talk) == ["Open it", [THOUGHT], "Open it", [THOUGHT]]
     assert keys(talk) == ["e1", "e2", "e3", "e4"]
+
+
+def test_parts_of_the_reasoning_that_follow_an_answer_stay_in_their_order(tmp_path: Path) -> None:
+    told = [
+        event("assistant_message", 1, content="One", messageId="x"),
+        *(event("assistant_thinking_message", n, content=f"Step {n}") for n in (2, 3)),
+    ]
+    steps = [{"type": "thinking", "thinking": f"Step {n}"} for n in (2, 3)]
+    assert contents(only(read_text(tmp_path, json.dumps(told)))) == [[*steps, text("One")]]
+
+
+def test_reasoning_that_comes_after_the_results_of_its_answer_is_not_of_the_next_one(
+    tmp_path: Path,
+) -> None:
+    call = asked("c", "go", "{}")
+    told = [
+        event("assistant_message", 1, content="", toolCalls=[call], messageId="x"),
+        event("tool_result", 2, toolCallId="c", name="go", content="ok"),
+        thought(3, messageId="x"),
+        event("assistant_message", 4, content="Two", messageId="y"),
+    ]
+    talk = only(read_text(tmp_path, json.dumps(told)))
+    assert contents(talk) == [[use("c", "go")], [result("c", "ok")], [THOUGHT], "Two"]
+
+
+def test_reasoning_of_two_answers_is_kept_apart(tmp_path: Path) -> None:
+    told = [
+        event("user_message", 1, content="Open it"),
+        thought(2, messageId="x"),
+        event("assistant_thinking_message", 3, content="Again.", messageId="y"),
+        event("assistant_message", 4, content="Two", messageId="y"),
+    ]
+    again = {"type": "thinking", "thinking": "Again."}
+    talk = only(read_text(tmp_path, json.dumps(told)))
+    assert contents(talk) == ["Open it", [THOUGHT], [again, text("Two")]]
