@@ -293,7 +293,7 @@ _KINDS = {
     "document": ("base64", "text", "content", "url", "file"),
 }
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_BLANKS, _SCHEMES = b" \t\r\n", ("http", "https", "gs", "s3", "file")  # Each has its provider.
+_BLANKS, _SCHEMES = b" \t\r\n", ("http", "https", "gs", "s3")  # Each has its provider.
 
 
 class SourceProblem(NamedTuple):
@@ -376,7 +376,8 @@ def _is_base64(data: object) -> bool:
 
 def _is_address(url: object) -> bool:
     scheme, _, place = url.partition("://") if isinstance(url, str) else ("", "", "")
-    return bool(place.strip()) and scheme.strip().lower() in _SCHEMES
+    host = place.strip().partition("/")[0]
+    return bool(host) and scheme.strip().lower() in _SCHEMES
 
 
 def _one_of(names: Iterable[str]) -> str:
