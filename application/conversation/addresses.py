@@ -38,6 +38,19 @@ def _quoted(thread_id: str) -> str:
     return quote(thread_id, safe=_AS_IT_IS)
 
 
+_MARKER = lazy_pattern(rf"\[Content unavailable: {SCHEME}\S+/[0-9]{{1,15}}\]")
+
+
+def marker_of(thread_id: str, position: int) -> str:
+    """Return the text that replaces the words of an erased message."""
+    return f"[Content unavailable: {address_of(thread_id, position)}]"
+
+
+def is_marker(text: str) -> bool:
+    """Return whether a text is that of an erased message, in any conversation."""
+    return _MARKER.fullmatch(text) is not None
+
+
 def parse_address(text: str) -> Address:
     """Parse an address.
 

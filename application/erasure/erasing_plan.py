@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from refold.application.conversation.addresses import address_of
+from refold.application.conversation.addresses import marker_of
 from refold.application.conversation.entries import Entry, entry_at
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.stream_places import places_in
@@ -267,11 +267,6 @@ def _shown_tokens(now: LoadedConversation, entry: Entry) -> int:
     shortened = (p for key, p in now.window.previews.items() if key[0] == entry.position)
     less = entry.thinking if entry.position < now.window.thinking_from else 0
     return next(live, entry.tokens - sum(p.tokens_freed for p in shortened) - less)
-
-
-def marker_of(thread_id: str, position: int) -> str:
-    """Return the text that replaces the words of an erased message."""
-    return f"[Content unavailable: {address_of(thread_id, position)}]"
 
 
 def _places(event: Event, left: Event) -> Iterable[tuple[Place, int]]:

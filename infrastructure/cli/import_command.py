@@ -11,6 +11,7 @@ import typer
 
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
+from refold.application.conversation.addresses import is_marker
 from refold.application.conversation.appending import GROWING
 from refold.application.conversation.message_meaning import identity, same_beginning
 from refold.application.conversation.parsing import plain_message
@@ -21,7 +22,7 @@ from refold.application.conversation.transcripts import (
 )
 from refold.application.errors import TranscriptError
 from refold.domain.errors import InvalidMessage, OwnerConflict
-from refold.domain.messages import Message
+from refold.domain.messages import Message, said
 from refold.domain.value import replace
 from refold.infrastructure.files.log_place import LogPlace
 
@@ -317,8 +318,11 @@ def _begin_of(recorded: RecordedMessage) -> RecordedMessage:
 
 
 def _is_begin(stored: Message | None, message: Message) -> bool:
-    """Return whether a message is the stored one, or has more blocks: its session may have gone on since."""
-    if stored is None:
+    """Return whether a message is the stored one, or has more blocks: its session may have gone on since.
+
+    One that was erased in the log that it was exported from cannot be compared.
+    """
+    if stored is None or is_marker(said(message)):
         return True
     blocks = [*map(identity, stored.blocks())]
     is_same_head = replace(stored, content="") == replace(message, content="")

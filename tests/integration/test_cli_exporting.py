@@ -175,3 +175,32 @@ def test_a_file_is_for_its_owner_and_replaced_on_purpose_only(
 
 def exported(out: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.splitlines()]
+
+
+@pytest.mark.parametrize("format", ["jsonl", "anthropic"])
+def test_a_copy_goes_on_after_a_message_was_erased_in_its_source(
+    tmp_path: Path, refold: Refold, format: str
+) -> None:
+    picture = {"type": "image", "source": {"type": "url", "url": "https://a.example/1.png"}}
+    with open_memory(tmp_path / "agent.db") as memory:
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "My card is 4711."})
+        conversation.append({"role": "assistant", "content": "Noted."})
+        conversation.append({"role": "user", "content": [{"type": "text", "text": "!"}, picture]})
+
+    def copied() -> list[str]:
+        ran = refold("export", "t", "--format", format, "--out", "t.json", "--force")
+        assert ran.code == 0, ran.err
+        assert refold("import", "t.json", "--db", "b.db", "--thread", "t").code == 0
+        with open_memory(tmp_path / "b.db") as other:
+            return [m.text for m in other.conversation("t").messages()]
+
+    before = copied()
+    with open_memory(tmp_path / "agent.db") as memory:
+        memory.conversation("t").erase(0)
+        memory.conversation("t").erase(2)
+        memory.conversation("t").append({"role": "assistant", "content": "Done."})
+    assert copied() == [*before, "Done."]
+    with open_memory(tmp_path / "agent.db") as memory:
+        memory.conversation("t").erase(1)
+    assert copied() == [*before, "Done."]
