@@ -376,8 +376,7 @@ def _is_base64(data: object) -> bool:
 
 def _is_address(url: object) -> bool:
     scheme, _, place = url.partition("://") if isinstance(url, str) else ("", "", "")
-    host = place.strip().partition("/")[0]
-    return bool(host) and scheme.strip().lower() in _SCHEMES
+    return bool(place.strip().partition("/")[0]) and scheme.strip().lower() in _SCHEMES
 
 
 def _one_of(names: Iterable[str]) -> str:
