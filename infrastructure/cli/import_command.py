@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -213,15 +214,17 @@ def _import(
     if ids and thread is None:
         ids[0] = _stored_id(memory, path, transcript.conversations[0], owner)
     chats = [memory.conversation(one, owner=owner) for one in ids]
-    for conversation, recorded in zip(chats, transcript.conversations, strict=True):
-        if conversation.thread_id in (recorded.thread_id, thread):  # Else it was compared before.
+    talks = [*zip(chats, transcript.conversations, strict=True)]
+    elsewhere = [c.thread_id not in (recorded.thread_id, thread) for c, recorded in talks]
+    for (conversation, recorded), is_elsewhere in zip(talks, elsewhere, strict=True):
+        if not is_elsewhere:  # Else it was compared before.
             refuse_another(conversation, recorded, transcript)
     return {
         "file": str(path),
         "format": transcript.format,
         "conversations": [
-            _store(conversation, recorded, quiet=quiet)
-            for conversation, recorded in zip(chats, transcript.conversations, strict=True)
+            _store(conversation, recorded, is_elsewhere=is_elsewhere, quiet=quiet)
+            for (conversation, recorded), is_elsewhere in zip(talks, elsewhere, strict=True)
         ],
         "skipped": skipped_counts(transcript),
         "damaged": [
@@ -242,20 +245,24 @@ def _stored_id(
     from refold.infrastructure.transcripts.transcript_source import stem_of, thread_id
 
     own, stem = recorded.thread_id, stem_of(path)
-    alone, placed = thread_id(stem), [thread_id(stem, place) for place in ("0", "1")]
-    if own not in (alone, *placed):
+    alone, firsts = thread_id(stem), [thread_id(stem, place) for place in ("0", "1")]
+    if own not in (alone, *firsts):
         return own
-    others = placed if own == alone else [alone]
     with suppress(OwnerConflict):
         if not memory.conversation(own, owner=owner).version:
-            return next((one for one in others if _has_begun(memory, one, recorded, owner)), own)
+            more = (thread_id(stem, str(place)) for place in count(len(firsts)))
+            stored = takewhile(lambda one: memory.conversation(one).version, more)
+            others = [*firsts, *stored] if own == alone else [alone]
+            same = {one: _common(memory, one, recorded, owner) for one in others}
+            likest = max(others, key=lambda one: same[one])
+            return likest if same[likest] else own
     return own
 
 
-def _has_begun(
+def _common(
     memory: Memory, thread_id: str, recorded: RecordedConversation, owner: str | None
-) -> bool:
-    """Return whether a stored conversation and a recorded one have the same messages, as far as both go."""
+) -> int:
+    """Return how many messages a stored conversation and a recorded one share, or 0 if any differ as far as both go."""
     with suppress(OwnerConflict):
         stored = [
             None if m.erased else m.message
@@ -263,8 +270,8 @@ def _has_begun(
         ]
         common = min(len(stored), len(recorded.messages))
         said = (m.message for m in recorded.messages)
-        return common > 0 and same_beginning(stored, said) == common
-    return False
+        return common if same_beginning(stored, said) == common else 0
+    return 0
 
 
 def require_one(transcript: Transcript, thread: str | None) -> None:
@@ -330,7 +337,11 @@ def _is_begin(stored: Message | None, message: Message) -> bool:
 
 
 def _store(
-    conversation: ConversationMemory, recorded: RecordedConversation, *, quiet: bool
+    conversation: ConversationMemory,
+    recorded: RecordedConversation,
+    *,
+    is_elsewhere: bool,
+    quiet: bool,
 ) -> dict[str, Any]:
     new = 0
     # An adapter may have stored the same messages, with keys of its own.
@@ -338,7 +349,12 @@ def _store(
     known = same_beginning(stored, (m.message for m in recorded.messages))
     # Messages that differ only in their reasoning count as the same, and the newest may have got some since.
     newest = conversation.select_known(recorded.messages[max(0, known - GROWING) : known])
-    messages = [*newest, *recorded.messages[known:]]
+    rest = list(recorded.messages[known:])
+    if is_elsewhere:  # Under another id, the keys of a file may name other messages.
+        taken = {one.key for one in conversation.select_known(rest)}
+        other = f"{recorded.thread_id}/"
+        rest = [replace(m, key=other + m.key) if m.key in taken else m for m in rest]
+    messages = [*newest, *rest]
     begins = range(0, len(messages), AT_ONCE)
     for start in steps(begins, clean(conversation.thread_id), quiet=quiet or len(begins) < MANY):
         appended = conversation.append_recorded(messages[start : start + AT_ONCE])

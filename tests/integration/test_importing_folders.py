@@ -233,6 +233,34 @@ def test_a_file_of_conversations_without_ids_of_which_one_is_left(
     assert lengths(refold) == before
 
 
+@pytest.mark.parametrize("make", [chat, events])
+def test_the_one_that_is_left_is_found_if_all_begin_with_the_same_message(
+    refold: Refold, tmp_path: Path, make: Callable[..., dict[str, Any]]
+) -> None:
+    file = tmp_path / "talks.jsonl"
+    left = ["Hi", "Hello.", "Is it red?"]
+    file.write_text(jsonl(make("Hi"), make("Hi", "Yes?"), make(*left)))
+    refold("import", file)
+    before = sorted(lengths(refold).items())
+    file.write_text(jsonl(make(*left, "Yes.")))
+    for _ in range(2):
+        assert refold("import", file).code == 0
+        assert sorted(lengths(refold).items()) == [*before[:2], (before[2][0], 4)]
+
+
+@pytest.mark.parametrize("make", [chat, events])
+def test_what_the_one_that_is_left_has_got_meanwhile_is_stored(
+    refold: Refold, tmp_path: Path, make: Callable[..., dict[str, Any]]
+) -> None:
+    file = tmp_path / "talks.jsonl"
+    file.write_text(jsonl(make("Hi"), make("Is it green?", "No.")))
+    refold("import", file)
+    file.write_text(jsonl(make("Hi", "Hello.", "Is it red?")))
+    for _ in range(2):
+        assert refold("import", file).code == 0
+        assert sorted(lengths(refold).values()) == [2, 3]
+
+
 def test_another_file_of_the_same_name_is_another_conversation(
     refold: Refold, tmp_path: Path
 ) -> None:
