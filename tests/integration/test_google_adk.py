@@ -176,3 +176,56 @@ def test_the_code_of_the_page_runs_and_prints_what_it_shows(
     variables = {"GOOGLE_GEMINI_BASE_URL": base_url, "GOOGLE_API_KEY": "key"}
     assert_page_prints("google-adk.md", tmp_path, variables)
     assert ["Zorro" in one for one in asked] == [True, True]
+
+
+def stored(memory: refold.Memory, name: str) -> list[Any]:
+    return [m.message.model_dump()["content"] for m in memory.conversation(name).messages()]
+
+
+def test_code_its_output_and_files_are_found(memory: refold.Memory) -> None:
+    ran = types.CodeExecutionResult(outcome=types.Outcome.OUTCOME_OK, output="a giraffe of 5 m")
+    code = types.ExecutableCode(code="measure('okapi')", language=types.Language.PYTHON)
+    report = types.FileData(file_uri="gs://zoo/lions.pdf", mime_type="application/pdf")
+    parts = [
+        types.Part(executable_code=code),
+        types.Part(code_execution_result=ran),
+        types.Part(file_data=report),
+        types.Part(inline_data=types.Blob(data=b"name\nleopard\xff", mime_type="text/csv")),
+        types.Part(inline_data=types.Blob(data=b"\xff" * 400, mime_type="audio/wav")),
+        types.Part(text=""),
+        types.Part(thought_signature=b"\xff\x00"),
+    ]
+
+    async def play() -> None:
+        service, sessions = RefoldMemoryService(memory), InMemorySessionService()
+        events = [said("helper", part, number=n) for n, part in enumerate(parts)]
+        await service.add_session_to_memory(await session_of(sessions, "ann", events))
+        for asked, answer in (
+            ("okapi", "measure('okapi')"),
+            ("How tall is the giraffe?", "a giraffe of 5 m"),
+            ("lions", "[file] gs://zoo/lions.pdf, application/pdf, "),
+            ("leopard", "name\nleopard\ufffd"),
+        ):
+            found = await service.search_memory(app_name=APP, user_id="ann", query=asked)
+            assert texts(found)[0].startswith(answer)
+
+    asyncio.run(play())
+    (row,) = memory.conversations()
+    assert row.messages == 5  # Two events say nothing.
+    assert "[file] 536 characters, audio/wav" in stored(memory, row.thread_id)[-1][0]["text"]
+
+
+def test_a_session_with_the_name_of_the_memories_is_apart_from_them(memory: refold.Memory) -> None:
+    async def play() -> None:
+        service, sessions = RefoldMemoryService(memory), InMemorySessionService()
+        session = await sessions.create_session(app_name=APP, user_id="ann", session_id="memories")
+        event = await sessions.append_event(session, EVENTS[0])
+        await service.add_session_to_memory(session)
+        entry = MemoryEntry(content=types.Content(parts=[words("Ann likes figs.")]), id=event.id)
+        blank = MemoryEntry(content=types.Content(parts=[words("")]))
+        await service.add_memory(app_name=APP, user_id="ann", memories=[entry, blank])
+
+    asyncio.run(play())
+    contents = sorted(stored(memory, row.thread_id)[0][0]["text"] for row in memory.conversations())
+    assert contents == ["Ann likes figs.", "My cat is called Zorro."]
+    assert [row.messages for row in memory.conversations()] == [1, 1]

@@ -27,11 +27,15 @@ from refold.domain.errors import InvalidSetting
 from refold.domain.messages import Block, Message
 from refold.domain.originals import Original
 
+from .media_lines import line_of
+
 __all__ = ["RefoldMemoryService"]
 FORMAT = "google-adk"
 """Form of a message: the event of a session."""
 MEMORIES = "memories"
 """Conversation of what is added without a session."""
+_SAME_NAME = {MEMORIES: "%6Demories"}
+"""Name of the conversation of a session with that id: no other id is quoted like this."""
 
 
 class RefoldMemoryService(BaseMemoryService):
@@ -75,9 +79,7 @@ class RefoldMemoryService(BaseMemoryService):
         del custom_metadata
         recorded = [made for event in events if (made := _message(event)) is not None]
         if recorded:
-            await asyncio.to_thread(
-                self._store, _owner(app_name, user_id), session_id or MEMORIES, recorded
-            )
+            await asyncio.to_thread(self._store, _owner(app_name, user_id), session_id, recorded)
 
     async def add_memory(
         self,
@@ -91,13 +93,15 @@ class RefoldMemoryService(BaseMemoryService):
         del custom_metadata
         recorded = [
             RecordedMessage(
-                message=Message(role="user", content=_content(entry.content), author="program"),
+                message=Message(role="user", content=content, author="program"),
                 key=entry.id or f"{entry.timestamp}:{entry.content.model_dump_json()}",
                 at=None if entry.timestamp is None else _moment(entry.timestamp),
             )
             for entry in memories
+            if (content := _content(entry.content))
         ]
-        await asyncio.to_thread(self._store, _owner(app_name, user_id), MEMORIES, recorded)
+        if recorded:
+            await asyncio.to_thread(self._store, _owner(app_name, user_id), None, recorded)
 
     async def search_memory(
         self, *, app_name: str, user_id: str, query: str
@@ -126,9 +130,13 @@ class RefoldMemoryService(BaseMemoryService):
         conversation = self._memory.conversation(name, owner)
         await asyncio.to_thread(conversation.erase, int(position), "deleted by ADK")
 
-    def _store(self, owner: str, session_id: str, recorded: Sequence[RecordedMessage]) -> None:
-        name = f"{owner}/{quote(session_id, safe='')}"
-        self._memory.conversation(name, owner).append_recorded(recorded)
+    def _store(
+        self, owner: str, session_id: str | None, recorded: Sequence[RecordedMessage]
+    ) -> None:
+        name = (
+            MEMORIES if not session_id else _SAME_NAME.get(session_id) or quote(session_id, safe="")
+        )
+        self._memory.conversation(f"{owner}/{name}", owner).append_recorded(recorded)
 
     def _search(self, owner: str, query: str) -> list[MemoryEntry]:
         found = self._memory.search(query, owner=owner, limit=self._limit)
@@ -152,6 +160,8 @@ def _message(event: Event) -> RecordedMessage | None:
     if event.content is None or not event.content.parts or event.partial:
         return None
     content = _content(event.content)
+    if not content:
+        return None
     is_result = any(block["type"] == "tool_result" for block in content)
     is_said = event.author == "user" or event.content.role == "user" or is_result
     return RecordedMessage(
@@ -172,7 +182,7 @@ def _content(content: types.Content) -> tuple[Block, ...]:
 
 
 def _block(part: types.Part) -> Block | None:
-    if part.text is not None:
+    if part.text:
         kind = "thinking" if part.thought else "text"
         return {"type": kind, kind: part.text}
     if (call := part.function_call) is not None:
@@ -187,7 +197,26 @@ def _block(part: types.Part) -> Block | None:
         encoded = base64.b64encode(data.data).decode()
         source = {"type": "base64", "media_type": data.mime_type, "data": encoded}
         return {"type": "image", "source": source}
-    return None
+    words = _words(part)
+    return {"type": "text", "text": words} if words.strip() else None
+
+
+def _words(part: types.Part) -> str:
+    """Return code, its output, a transcript, a file of text, or a line that names another file."""
+    if (code := part.executable_code) is not None:
+        return code.code or ""
+    if (result := part.code_execution_result) is not None:
+        return result.output or ""
+    if (heard := part.audio_transcription) is not None:
+        return heard.text or ""
+    if (used := part.tool_call or part.tool_response) is not None:
+        return used.model_dump_json(exclude_none=True, exclude={"id"})
+    blob = part.inline_data
+    if blob is not None and blob.data is not None and (blob.mime_type or "").startswith("text/"):
+        return blob.data.decode(errors="replace")
+    if (file := blob or part.file_data) is None:
+        return ""
+    return line_of({"type": "file", **file.model_dump(mode="json", exclude_none=True)})
 
 
 def _moment(text: str) -> datetime | None:
