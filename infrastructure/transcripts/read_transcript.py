@@ -122,7 +122,9 @@ def read_transcript(path: str | Path, *, format: str = "auto") -> Transcript:
         for recorded in refold.read_transcript("session.jsonl.gz").conversations:
             memory.conversation(recorded.thread_id).append_recorded(recorded.messages)
 
-    ``append_recorded`` keeps times and ids, and stores each message once, however often it is called.
+    ``append_recorded`` keeps times and ids, and stores each message once, however often it is called. The thread id of
+    a conversation without an id is the name of its file, with its place if the file has several: a file of one that
+    gets more names the first one otherwise. ``refold import`` finds it under the earlier id.
 
     Args:
         path: the file; at most 1 GiB unpacked. A SQLite file of LangGraph's checkpoints needs ``refold[langchain]``.
