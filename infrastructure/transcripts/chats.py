@@ -267,8 +267,8 @@ class Authors:
         """
         if item.get("role") != "user":
             return None
-        if named := named_author(item):
-            return named
+        if (named := named_author(item)) or _exported(item):
+            return named  # An export names each author that the log knows.
         if item.get("is_demo") is True:
             return "program"
         if _OUTPUT.match(_text(item)) or (self._observes and index > self._first_answer):

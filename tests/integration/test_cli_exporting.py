@@ -127,6 +127,16 @@ def test_a_part_of_another_api_makes_no_export_one_of_that_api(
     assert lines == exported(refold("export", "t").out)
 
 
+@pytest.mark.parametrize("words", ["<returncode>1</returncode> What is this?", "API output: 5"])
+def test_no_author_is_guessed_for_our_own_lines(tmp_path: Path, refold: Refold, words: str) -> None:
+    said_before = [*talk(1), {"role": "user", "content": words}, *talk(1)]
+    with open_memory(tmp_path / "agent.db") as memory:
+        memory.conversation("t").append(said_before, recorded=True)
+        messages = said(memory)
+    assert refold("export", "t", "--out", "t.jsonl").code == 0
+    assert imported(tmp_path / "other.db", refold, tmp_path / "t.jsonl") == messages
+
+
 def test_the_events_have_their_stored_names_and_all_fields(tmp_path: Path, refold: Refold) -> None:
     with open_memory(tmp_path / "agent.db", window=8_000) as memory:
         memory.conversation("t").append(talk(40), recorded=True)
