@@ -4,21 +4,32 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from refold.domain.messages import THINKING, Block, Message
+from refold.domain.messages import THINKING, Block, Message, said
 from refold.domain.value import is_list, is_object
+
+from .addresses import is_marker
 
 
 def same_beginning(stored: Iterable[Message | None], recorded: Iterable[Message]) -> int:
     """Return how many recorded messages a conversation begins with already, also under other keys.
 
-    ``stored`` has None for an erased message: what it was is not known, and it must not come back.
+    ``stored`` has None for an erased message: what it was is not known, and it must not come back. Nor is it known of
+    a recorded one that was erased in the log that it comes from.
     """
     pairs = enumerate(zip(stored, recorded, strict=False), start=1)
     count = 0
     for count, (known, given) in pairs:
-        if known is not None and meaning(known.model_dump()) != meaning(given.model_dump()):
+        if known is None or is_stub(given):
+            continue
+        if meaning(known.model_dump()) != meaning(given.model_dump()):
             return count - 1
     return count
+
+
+def is_stub(message: Message) -> bool:
+    """Return whether a message was erased in the log that it comes from."""
+    results = (b.get("content") for b in message.blocks() if b.get("type") == "tool_result")
+    return is_marker(said(message)) or any(isinstance(r, str) and is_marker(r) for r in results)
 
 
 def identity(block: Block) -> Block:

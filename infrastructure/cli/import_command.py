@@ -12,9 +12,8 @@ import typer
 
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
-from refold.application.conversation.addresses import is_marker
 from refold.application.conversation.appending import GROWING
-from refold.application.conversation.message_meaning import identity, same_beginning
+from refold.application.conversation.message_meaning import identity, is_stub, same_beginning
 from refold.application.conversation.parsing import plain_message
 from refold.application.conversation.transcripts import (
     RecordedConversation,
@@ -23,7 +22,7 @@ from refold.application.conversation.transcripts import (
 )
 from refold.application.errors import TranscriptError
 from refold.domain.errors import InvalidMessage, OwnerConflict
-from refold.domain.messages import Message, said
+from refold.domain.messages import Message
 from refold.domain.value import replace
 from refold.infrastructure.files.log_place import LogPlace
 
@@ -329,7 +328,7 @@ def _is_begin(stored: Message | None, message: Message) -> bool:
 
     One that was erased in the log that it was exported from cannot be compared.
     """
-    if stored is None or is_marker(said(message)):
+    if stored is None or is_stub(message):
         return True
     blocks = [*map(identity, stored.blocks())]
     is_same_head = replace(stored, content="") == replace(message, content="")

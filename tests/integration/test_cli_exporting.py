@@ -187,9 +187,9 @@ def exported(out: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.splitlines()]
 
 
-@pytest.mark.parametrize("format", ["jsonl", "anthropic"])
+@pytest.mark.parametrize("formats", [["jsonl"], ["anthropic"], ["jsonl", "anthropic"]])
 def test_a_copy_goes_on_after_a_message_was_erased_in_its_source(
-    tmp_path: Path, refold: Refold, format: str
+    tmp_path: Path, refold: Refold, formats: list[str]
 ) -> None:
     picture = {"type": "image", "source": {"type": "url", "url": "https://a.example/1.png"}}
     with open_memory(tmp_path / "agent.db") as memory:
@@ -199,7 +199,8 @@ def test_a_copy_goes_on_after_a_message_was_erased_in_its_source(
         conversation.append({"role": "user", "content": [{"type": "text", "text": "!"}, picture]})
 
     def copied() -> list[str]:
-        ran = refold("export", "t", "--format", format, "--out", "t.json", "--force")
+        formats.append(formats.pop(0))
+        ran = refold("export", "t", "--format", formats[0], "--out", "t.json", "--force")
         assert ran.code == 0, ran.err
         assert refold("import", "t.json", "--db", "b.db", "--thread", "t").code == 0
         with open_memory(tmp_path / "b.db") as other:
