@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from refold.application.history.moments import choose_moment
+from refold.application.ports.read_models import ConversationRow
 from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import conversation, plain_logger
 from refold.domain.errors import InvalidMessage, UnknownToolCall
@@ -179,12 +180,7 @@ class FollowedLists:
         return found.name
 
     def add_reply(
-        self,
-        thread_id: str,
-        reply: Mapping[str, Any],
-        to: Sequence[object],
-        *,
-        start: int = 0,
+        self, thread_id: str, reply: Mapping[str, Any], to: Sequence[object], *, start: int = 0
     ) -> None:
         """Store a reply to the list ``to``, unless the list was followed to another end since.
 
@@ -205,13 +201,8 @@ class FollowedLists:
                 return
             message = _plain(reply)
             keys = _keys(before.last_key, before.length, [message])
-            append(
-                self._core,
-                before.thread_id,
-                message,
-                key=keys,
-                owners=Owners(self._owner, None),
-            )
+            owners = Owners(self._owner, None)
+            append(self._core, before.thread_id, message, key=keys, owners=owners)
             thread.followed = before._replace(
                 messages=(*before.messages, copy.deepcopy(message)), keys=(*before.keys, *keys)
             )
@@ -310,10 +301,7 @@ class FollowedLists:
         """
         given.read_beginning()
         rows = self._core.views.iter_conversations(f"{root}~")
-        # The id of a thread of its own may also begin with this one and a tilde.
-        begin = len(root) + 1
-        named = (r for r in rows if _CHILD.fullmatch(r.thread_id[begin:]))
-        forks = [r for r in named if 0 < r.messages <= len(given)]
+        forks = [r for r in rows if 0 < r.messages <= len(given) and self._is_fork(root, r)]
         for row in sorted(forks, key=lambda row: (-row.messages, row.thread_id)):
             last = self._key_at(row.thread_id, row.messages - 1)
             if last == given.keys[row.messages - 1]:
@@ -324,6 +312,15 @@ class FollowedLists:
             if stored == length:
                 return _Place(row.thread_id, stored, stored)
         return None
+
+    def _is_fork(self, root: str, row: ConversationRow) -> bool:
+        """Return whether a conversation is a fork of a thread, and not a thread of its own that is named like one."""
+        if not _CHILD.fullmatch(row.thread_id[len(root) + 1 :]):
+            return False
+        if row.forked_from is not None:
+            return row.forked_from == root or row.forked_from.startswith(f"{root}~")
+        firsts = (self._key_at(row.thread_id, 0), "end 0")  # It shares no message with the thread.
+        return row.thread_id in [_child(root, root, first) for first in firsts]
 
     def _key_at(self, name: str, position: int) -> str:
         """Return the key of a message, or an empty string if it has none."""

@@ -228,10 +228,11 @@ def test_a_list_that_does_not_continue_goes_on_in_a_fork(
     assert len(memory.conversation(fork).messages()) == len(agent.messages)
 
 
+@pytest.mark.parametrize("name", ["t~other", "t~0123456789ab"])
 def test_a_list_never_goes_on_in_a_thread_that_is_named_like_its_forks(
-    server: StrictServer, memory: refold.Memory
+    server: StrictServer, memory: refold.Memory, name: str
 ) -> None:
-    other = memory.conversation("t~other")
+    other = memory.conversation(name)
     other.append({"role": "user", "content": "first"})
     agent = Agent(server, MemoryMiddleware(memory, thread="t"))
     agent.ask("before")
