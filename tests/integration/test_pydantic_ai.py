@@ -38,7 +38,9 @@ from pydantic_ai.messages import (  # noqa: E402
     ThinkingPart,
     ToolCallPart,
     ToolReturnPart,
+    UploadedFile,
     UserPromptPart,
+    VideoUrl,
 )
 from pydantic_ai.models.anthropic import AnthropicModel  # noqa: E402
 from pydantic_ai.models.function import FunctionModel  # noqa: E402
@@ -471,6 +473,31 @@ def test_an_agent_whose_output_is_a_tool_stays_in_one_conversation(
         parts = [part.part_kind for message in stored for part in message.parts]
         assert parts == ["user-prompt", "tool-call", "tool-return"] * 5
         assert parts == [part.part_kind for message in history for part in message.parts]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        AudioUrl("https://a.example/1.mp3"),
+        VideoUrl("https://a.example/1.mp4"),
+        UploadedFile(file_id="f1", provider_name="openai"),
+    ],
+)
+def test_a_file_by_its_address_stays_in_one_conversation_after_a_restart(
+    tmp_path: Path, given: Any
+) -> None:
+    def answer(messages: Any, info: Any) -> ModelResponse:
+        return ModelResponse(parts=[TextPart("Well.")])
+
+    prompts: list[Any] = [["What is this?", given], "Go on.", "And then?"]
+    for prompt in prompts:
+        with refold.open(tmp_path / "a.db", telemetry=False) as memory:
+            capability = MemoryCapability(memory, thread="t")
+            agent: Any = pydantic_ai.Agent(FunctionModel(answer), capabilities=[capability])
+            history = stored_messages(memory.conversation("t"))
+            asyncio.run(agent.run(prompt, message_history=history))
+            (row,) = memory.conversations()
+    assert (row.thread_id, row.messages) == ("t", 6)
 
 
 def test_what_is_no_memory_is_refused() -> None:

@@ -1,5 +1,6 @@
 """Messages of Pydantic AI in the form of the Messages API, and back."""
 
+import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -193,7 +194,16 @@ def _user_block(content: Any) -> Block:
         return {"type": "image" if is_image else "document", "source": source}
     if isinstance(text := getattr(content, "content", None), str):
         return {"type": "text", "text": text}
-    return {"type": "text", "text": f"[{content.kind}] {_text(content)}"}
+    return {"type": "text", "text": f"[{content.kind}] {_without_derived(content)!r}"}
+
+
+def _without_derived(content: Any) -> Any:
+    """Return a file without what Pydantic AI derives from its address when it reads the history back."""
+    bare = copy.copy(content)
+    for name in ("_media_type", "_identifier"):
+        if hasattr(bare, name):
+            setattr(bare, name, None)
+    return bare
 
 
 def _line(content: BinaryContent) -> str:
