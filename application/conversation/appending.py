@@ -17,7 +17,7 @@ from refold.domain.appending import IncomingMessage, append_messages
 from refold.domain.errors import InvalidMessage, KeyReused, VersionConflict
 from refold.domain.events import Event, MessageAppended
 from refold.domain.lazy_pattern import lazy_pattern
-from refold.domain.messages import Author, Message, gist, has_thinking
+from refold.domain.messages import Author, Block, Message, gist, has_thinking
 from refold.domain.originals import Original, items_after
 from refold.domain.turns import is_after_answer, is_bound
 from refold.domain.value import build_unvalidated, replace
@@ -28,6 +28,7 @@ from .parsing import (
     ParsedMessage,
     parse_recorded,
     read_author,
+    read_expected_version,
     read_keys,
     read_messages,
 )
@@ -37,19 +38,6 @@ if TYPE_CHECKING:
 
 PAGE = 200
 """Number of events to read at a time."""
-
-
-def read_expected_version(given: object) -> int | None:
-    """Return the given version, or None.
-
-    Raises:
-        InvalidMessage: the value is not a version.
-    """
-    if given is None:
-        return None
-    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-        raise InvalidMessage("expected_version", f"must be an integer of 0 or more, not {given!r}")
-    return given
 
 
 def refuse_conflict(core: Core, loaded: LoadedConversation, expected: int) -> None:
@@ -207,14 +195,12 @@ GROWING = 16
 def _with_rest_of_newest(
     core: Core, loaded: LoadedConversation, thread_id: str, incoming: Sequence[IncomingMessage]
 ) -> tuple[Sequence[IncomingMessage], bool]:
-    """Return the messages with what the newest stored ones lack, if they have grown since they were stored.
-
-    The second value says whether some of the newest stored messages are among them.
-    """
+    """Return the messages with what the newest stored ones lack, and whether some of these are among them."""
     newest = [one.version for one in loaded.state.live[-GROWING:]]
     places = {item.key: at for at, item in enumerate(incoming)}
     rest, last = list[IncomingMessage](), -1
     kept: dict[str, list[Original | None]] = {}
+    known: dict[str, list[Block]] = {}
     ends: dict[str, int] = {}
     for logged in core.log.read_at(thread_id, newest):
         event = logged.event
@@ -226,26 +212,36 @@ def _with_rest_of_newest(
             continue
         last = max(last, places[key])
         kept.setdefault(key, []).append(event.whole_original)
+        known.setdefault(key, []).extend(event.message.blocks())
         end = begin + len(event.message.blocks())
         if begin == ends.get(key, 0):
             ends[key] = end  # No part before it is erased or too old to be among the newest.
-        grown = _rest_of(incoming[places[key]], event.message, end, kept[key], ends.get(key) == end)
+        parts = known[key] if ends.get(key) == end else None
+        grown = _rest_of(incoming[places[key]], event.message, end, kept[key], parts)
         if grown is not None:
             rest.append(_measure(core, grown, f"{key}#+{end}", incoming[places[key]].written_at))
     return [*incoming[: last + 1], *rest, *incoming[last + 1 :]], last >= 0
 
 
 def _rest_of(
-    item: IncomingMessage, part: Message, end: int, kept: Sequence[Original | None], is_all: bool
+    item: IncomingMessage,
+    part: Message,
+    end: int,
+    kept: Sequence[Original | None],
+    whole: Sequence[Block] | None,
 ) -> ParsedMessage | None:
-    """Return what follows a stored part, or None. ``kept``: forms of the parts up to it, ``is_all``: from the first."""
-    from .message_meaning import identity
+    """Return what a stored part lacks, or None. ``kept``: forms up to it, ``whole``: blocks if the first is there."""
+    from .message_meaning import identity, written_between
 
-    blocks, known = item.message.blocks(), [*map(identity, part.blocks())]
-    if len(blocks) <= end or [*map(identity, blocks[end - len(known) : end])] != known:
+    blocks, own = item.message.blocks(), [*map(identity, part.blocks())]
+    left = written_between(blocks, whole) if whole and item.original is None else ()
+    if not left and [*map(identity, blocks[end - len(own) : end])] == own:
+        left = blocks[end:]
+    if not left:
         return None
-    rest = replace(item.message, content=blocks[end:])
-    form = items_after(kept, item.original, item.message.content, rest.content, are_all=is_all)
+    rest = replace(item.message, content=left)
+    are_all = whole is not None
+    form = items_after(kept, item.original, item.message.content, rest.content, are_all=are_all)
     return ParsedMessage(rest, None, item.model, item.stop_reason, form)
 
 

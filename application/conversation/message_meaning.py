@@ -9,6 +9,8 @@ from refold.domain.value import is_list, is_object
 
 from .addresses import is_marker
 
+_LATER = (*THINKING, "tool_use", "tool_result")
+
 
 def same_beginning(stored: Iterable[Message | None], recorded: Iterable[Message]) -> int:
     """Return how many recorded messages a conversation begins with already, also under other keys.
@@ -41,6 +43,20 @@ def identity(block: Block) -> Block:
             return {"type": "tool_result", "tool_use_id": block.get("tool_use_id")}
         case _:
             return block
+
+
+def written_between(blocks: Sequence[Block], known: Iterable[Block]) -> tuple[Block, ...]:
+    """Return the blocks that are not among ``known``, if they are results, calls or reasoning and the known ones stay.
+
+    A tool writes them where they belong: results end in any order, and reasoning stands before its answer.
+    """
+    left, names = list(blocks), [*map(identity, blocks)]
+    for name in map(identity, known):
+        if name not in names:
+            return ()
+        place = names.index(name)
+        del left[place], names[place]
+    return tuple(left) if all(block.get("type") in _LATER for block in left) else ()
 
 
 def meaning(message: Mapping[str, Any]) -> str:

@@ -122,6 +122,19 @@ def _with_author(message: Message, author: Author | None) -> Message:
     return replace(message, author=author)
 
 
+def read_expected_version(given: object) -> int | None:
+    """Return the given version, or None.
+
+    Raises:
+        InvalidMessage: the value is not a version.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+        raise InvalidMessage("expected_version", f"must be an integer of 0 or more, not {given!r}")
+    return given
+
+
 def read_messages(
     given: object, *, recorded: bool = False, author: Author | None = None
 ) -> list[ParsedMessage]:

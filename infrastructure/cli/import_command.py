@@ -13,7 +13,12 @@ import typer
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.conversation.appending import GROWING
-from refold.application.conversation.message_meaning import identity, is_stub, same_beginning
+from refold.application.conversation.message_meaning import (
+    identity,
+    is_stub,
+    same_beginning,
+    written_between,
+)
 from refold.application.conversation.parsing import plain_message
 from refold.application.conversation.transcripts import (
     RecordedConversation,
@@ -330,9 +335,11 @@ def _is_begin(stored: Message | None, message: Message) -> bool:
     """
     if stored is None or is_stub(message):
         return True
-    blocks = [*map(identity, stored.blocks())]
-    is_same_head = replace(stored, content="") == replace(message, content="")
-    return is_same_head and [*map(identity, message.blocks())][: len(blocks)] == blocks
+    if replace(stored, content="") != replace(message, content=""):
+        return False
+    blocks, known = message.blocks(), stored.blocks()
+    is_begin = [*map(identity, blocks[: len(known)])] == [*map(identity, known)]
+    return is_begin or bool(written_between(blocks, known))
 
 
 def _store(

@@ -229,3 +229,32 @@ def test_the_rest_of_results_that_were_shortened_is_stored(memory: refold.Memory
         "long",
         "b",
     ]
+
+
+def test_results_that_end_in_another_order_are_stored(memory: refold.Memory) -> None:
+    conversation = memory.conversation("t")
+    asked = [user("Look."), assistant(*(tool_use(f"c{n}") for n in range(4)))]
+    for seen in ([2], [1, 2], [0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3]):
+        results = user(*(tool_result(f"c{n}", str(n)) for n in seen))
+        conversation.append_recorded(recorded([*asked, results]))
+    stored = [b["content"] for m in conversation.messages()[2:] for b in m.message.blocks()]
+    assert stored == ["2", "1", "0", "3"]
+    assert memory.verify().ok
+
+
+def test_reasoning_that_is_written_before_an_answer_later_is_stored(memory: refold.Memory) -> None:
+    conversation = memory.conversation("t")
+    answer = [text("I look."), tool_use("c0")]
+    thought = {"type": "thinking", "thinking": "Where?"}
+    conversation.append_recorded(recorded([user("Look."), assistant(*answer)]))
+    for _ in range(2):
+        conversation.append_recorded(recorded([user("Look."), assistant(thought, *answer)]))
+        stored = [b for m in conversation.messages()[1:] for b in m.message.blocks()]
+        assert stored == [*answer, thought]
+
+
+def test_a_text_that_is_put_before_a_message_is_not_the_rest_of_it(memory: refold.Memory) -> None:
+    conversation = memory.conversation("t")
+    conversation.append_recorded(recorded([user("Look.")]))
+    conversation.append_recorded(recorded([user(text("Files: 3."), text("Look."))]))
+    assert [m.text for m in conversation.messages()] == ["Look."]

@@ -307,3 +307,21 @@ def test_a_session_whose_results_were_shortened_goes_on(refold: Refold, tmp_path
         assert refold("import", file).code == 0
     out = refold("export", "g-1").out
     assert (out.count("a tree."), out.count('"a tree"'), out.count("masked")) == (1, 1, 0)
+
+
+def test_results_of_one_answer_that_end_in_another_order(refold: Refold, tmp_path: Path) -> None:
+    calls: list[dict[str, Any]] = [
+        {"id": f"c{n}", "name": "look", "args": {}, "status": "executing"} for n in range(3)
+    ]
+    messages: list[dict[str, Any]] = [
+        {"id": "u", "type": "user", "content": "Look."},
+        {"id": "g", "type": "gemini", "content": "", "toolCalls": calls},
+    ]
+    for number in (1, 0, 2):
+        answer = {"id": f"c{number}", "name": "look", "response": {"output": f"seen {number}"}}
+        calls[number] |= {"status": "success", "result": [{"functionResponse": answer}]}
+        session = {"sessionId": "s", "projectHash": "h", "messages": messages}
+        (tmp_path / "session.json").write_text(json.dumps(session))
+        assert refold("import", "session.json").code == 0
+    out = refold("export", "s").out
+    assert [out.count(f"seen {number}") for number in range(3)] == [1, 1, 1]
