@@ -95,10 +95,17 @@ class ConversationMemory(ConversationHistory):
         self._begin_if_due(stored)
         return stored
 
-    def append_recorded(self, messages: Sequence[RecordedMessage]) -> Appended:
-        """Append messages of a transcript; messages that are stored already are skipped."""
+    def append_recorded(
+        self, messages: Sequence[RecordedMessage], *, expected_version: int | None = None
+    ) -> Appended:
+        """Append messages of a transcript; messages that are stored already are skipped.
+
+        ``expected_version``: as for ``append``.
+        """
         self._opened.process.check()
-        stored = appending.append_recorded(self._opened, self.thread_id, messages, self._owner)
+        stored = appending.append_recorded(
+            self._opened, self.thread_id, messages, self._owner, expected_version
+        )
         self._begin_if_due(stored)
         return stored
 

@@ -58,6 +58,12 @@ class FollowingMemory:
         core = self._blocking._core  # pyright: ignore[reportPrivateUsage]
         return core.log.load(name).state.length
 
+    def place(self, name: str) -> tuple[int, int]:
+        """Return the version that an append goes on from, and the number of messages; 0 and 0 if it begins."""
+        core = self._blocking._core  # pyright: ignore[reportPrivateUsage]
+        state = core.log.load(name).state
+        return (0, 0) if state.erased else (state.version, state.length)
+
     def rows(self, prefix: str) -> list[ConversationRow]:
         """Return the conversations whose ids begin with a text, oldest first."""
         core = self._blocking._core  # pyright: ignore[reportPrivateUsage]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from refold.application.api.results import Appended, AppendedMessage
 from refold.application.compaction.next_request import end_abandoned
@@ -31,6 +31,7 @@ from .parsing import (
     read_expected_version,
     read_keys,
     read_messages,
+    read_recorded,
 )
 
 if TYPE_CHECKING:
@@ -112,24 +113,6 @@ def _name(message: Message) -> object:
     return None if message.extra is None else message.extra.get("name")
 
 
-def read_recorded(messages: object) -> Sequence[RecordedMessage]:
-    """Return messages of a transcript.
-
-    Raises:
-        InvalidMessage: the value is not a sequence of transcript messages.
-    """
-    from .transcripts import RecordedMessage
-
-    given = list(cast(Iterable[object], messages)) if isinstance(messages, Iterable) else [messages]
-    if not all(isinstance(one, RecordedMessage) for one in given):
-        raise InvalidMessage(
-            "messages",
-            "must be messages of a transcript, as refold.read_transcript(path) returns them "
-            "(for others: append(messages, recorded=True))",
-        )
-    return cast(list[RecordedMessage], given)
-
-
 class Owners(NamedTuple):
     """Owner of the conversation, and owner of the messages if it differs."""
 
@@ -169,7 +152,11 @@ def append(
 
 
 def append_recorded(
-    core: Core, thread_id: str, messages: Sequence[RecordedMessage], owner: str | None = None
+    core: Core,
+    thread_id: str,
+    messages: Sequence[RecordedMessage],
+    owner: str | None = None,
+    expected_version: int | None = None,
 ) -> Appended:
     """Append messages of a transcript unchanged; each is stored once.
 
@@ -178,12 +165,23 @@ def append_recorded(
 
     Raises:
         InvalidMessage: a message is not from a transcript, or JSON cannot represent it.
+        VersionConflict: messages were appended after this version.
     """
+    expected = read_expected_version(expected_version)
     incoming = [
         _measure(core, parse_recorded(m), recorded_key(m), m.at) for m in read_recorded(messages)
     ]
     # A later version may parse a recording differently: stored messages stay unchanged.
-    return store(core, thread_id, incoming, recorded=True, compares=False, grows=True, owner=owner)
+    return store(
+        core,
+        thread_id,
+        incoming,
+        recorded=True,
+        expected=expected,
+        compares=False,
+        grows=True,
+        owner=owner,
+    )
 
 
 _PART = lazy_pattern(r"(.*)#\+(\d+)", re.DOTALL)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, cast, get_args
 
 from refold.domain.errors import InvalidMessage, InvalidThreadId
@@ -170,6 +170,24 @@ def plain_message(message: Message) -> Message:
     content = tuple(plain_json(list(message.content), "content"))
     unknown = unknown_kinds(content, message.role)
     return replace(message, content=content, extra=extra, unknown=unknown)
+
+
+def read_recorded(messages: object) -> Sequence[RecordedMessage]:
+    """Return messages of a transcript.
+
+    Raises:
+        InvalidMessage: the value is not a sequence of transcript messages.
+    """
+    from .transcripts import RecordedMessage
+
+    given = list(cast(Iterable[object], messages)) if isinstance(messages, Iterable) else [messages]
+    if not all(isinstance(one, RecordedMessage) for one in given):
+        raise InvalidMessage(
+            "messages",
+            "must be messages of a transcript, as refold.read_transcript(path) returns them "
+            "(for others: append(messages, recorded=True))",
+        )
+    return cast(list[RecordedMessage], given)
 
 
 def parse_recorded(recorded: RecordedMessage) -> ParsedMessage:

@@ -4,7 +4,7 @@ import asyncio
 import copy
 import json
 import threading
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from multiprocessing import get_context
 from pathlib import Path
@@ -131,6 +131,23 @@ def test_two_processes_share_a_session(tmp_path: Path) -> None:
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:
             lengths.append(pool.submit(_append, tmp_path / "a.db", begin).result())
     assert lengths == [5, 8]
+
+
+def test_stores_that_get_the_same_entries_at_once_keep_each_once(memory: refold.Memory) -> None:
+    entries = [user(f"u{n}", f"Question {n}") for n in range(60)]
+    begin = threading.Barrier(3)
+
+    def play(store: RefoldSessionStore) -> None:
+        async def append() -> None:
+            for first in range(0, len(entries), 5):
+                await store.append(KEY, entries[first : first + 5])
+
+        begin.wait()
+        asyncio.run(append())
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(play, [RefoldSessionStore(memory) for _ in range(3)]))
+    assert asyncio.run(RefoldSessionStore(memory).load(KEY)) == entries
 
 
 def test_appends_are_logged_at_different_times(

@@ -31,6 +31,7 @@ from refold.application.api.memory import Memory
 from refold.application.api.results import StoredMessage
 from refold.application.conversation.transcripts import RecordedMessage
 from refold.application.ports.read_models import ConversationRow
+from refold.domain.errors import VersionConflict
 from refold.domain.messages import Message
 from refold.domain.originals import Original
 from refold.domain.value import replace
@@ -47,6 +48,9 @@ _PROMPT = 0.1
 """Seconds that the event loop waits for a call; asyncio's own debugging calls what is longer slow."""
 _REMEMBERED = 256
 """Conversations whose entries are known by their ids, the last ones that got any."""
+
+_TRIES = 64
+"""How often an append is tried while other stores append to the same session."""
 
 Answer = TypeVar("Answer")
 Entry = dict[str, Any]
@@ -124,27 +128,39 @@ class RefoldSessionStore:
     def _append(self, key: Key, entries: Sequence[Entry]) -> None:
         name = _name(key)
         with self._lock:
-            conversation = self._memory.conversation(name)
-            known = self._uuids(conversation)
-            fresh: list[Entry] = []
-            for entry in entries:
-                uuid = entry.get("uuid")
-                if not isinstance(uuid, str) or uuid not in known:
-                    fresh.append(entry)
-                    known |= {uuid} if isinstance(uuid, str) else set()
-            if fresh:
-                self._wait_for_the_next_millisecond()
+            for _ in range(_TRIES - 1):
                 try:
-                    conversation.append_recorded(_messages(fresh))
-                except BaseException:
-                    self._known.pop(name, None)
-                    raise
-                finally:
-                    self._last_ms = _milliseconds()
+                    self._append_fresh(name, entries)
+                except VersionConflict:
+                    continue  # Another store has appended: its entries are known then.
+                return
+            self._append_fresh(name, entries)
 
-    def _uuids(self, conversation: ConversationMemory) -> set[str]:
+    def _append_fresh(self, name: str, entries: Sequence[Entry]) -> None:
+        """Store the entries that are not known, unless another store appends at the same time."""
+        conversation = self._memory.conversation(name)
+        version, known = self._uuids(conversation)
+        seen, fresh = set[str](), list[Entry]()
+        for entry in entries:
+            uuid = entry.get("uuid")
+            if not isinstance(uuid, str):
+                fresh.append(entry)
+            elif uuid not in known and uuid not in seen:
+                fresh.append(entry)
+                seen.add(uuid)
+        if fresh:
+            self._wait_for_the_next_millisecond()
+            try:
+                conversation.append_recorded(_messages(fresh), expected_version=version)
+            finally:
+                self._last_ms = _milliseconds()
+
+    def _uuids(self, conversation: ConversationMemory) -> tuple[int, set[str]]:
+        """Return the version of a conversation, and the ids of its entries."""
         name = conversation.thread_id
-        begin, length = self._memory.began_at(name), self._memory.length(name)
+        version, length = self._memory.place(name)
+        # Read last: if the conversation has begun again since, the version is that of the old one.
+        begin = self._memory.began_at(name)
         known = self._known.pop(name, None)
         if known is None or known.begin != begin:
             known = _Known(begin, 0, set())
@@ -154,7 +170,7 @@ class RefoldSessionStore:
         self._known[name] = known._replace(read=length)
         if len(self._known) > _REMEMBERED:
             del self._known[next(iter(self._known))]
-        return known.uuids
+        return version, known.uuids
 
     def _wait_for_the_next_millisecond(self) -> None:
         """Wait, so that each append is logged in a later millisecond than the one before."""
