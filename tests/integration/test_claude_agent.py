@@ -201,6 +201,35 @@ def test_the_store_works_under_trio(memory: refold.Memory) -> None:
     trio.run(play)
 
 
+def test_a_session_is_listed_until_all_of_it_is_erased(
+    memory: refold.Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    under = [{**KEY, "subpath": f"subagents/agent-{number}"} for number in range(3)]
+    erase = type(memory).erase_conversation
+    left = 2
+
+    def erase_some(*given: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise refold.LogBusy("another process holds the log")
+        return erase(*given)
+
+    async def play() -> None:
+        store = RefoldSessionStore(memory)
+        for number, key in enumerate([KEY, *under]):
+            await store.append(key, [user(f"u{number}", "My number is 12345678.")])
+        with monkeypatch.context() as patch:
+            patch.setattr(type(memory), "erase_conversation", erase_some)
+            with pytest.raises(refold.LogBusy):
+                await store.delete(KEY)
+        for one in await store.list_sessions(KEY["project_key"]):
+            await store.delete({**KEY, "session_id": one["session_id"]})
+        assert [await store.load(key) for key in (KEY, *under)] == [None] * 4
+
+    asyncio.run(play())
+
+
 def test_odd_keys_stay_apart(memory: refold.Memory) -> None:
     lists = RefoldSessionStore(memory)
 

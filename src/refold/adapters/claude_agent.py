@@ -225,7 +225,7 @@ class RefoldSessionStore:
                 if row.thread_id.startswith(f"{name}/")
             ]
         )
-        for one in (name, *under):
+        for one in (*under, name):  # A session is listed until all of it is erased.
             self._memory.erase_conversation(one, "deleted by the Claude Agent SDK")
             self._known.pop(one, None)
             self._folded.pop(one, None)
