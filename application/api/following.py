@@ -15,7 +15,7 @@ from refold.application.runtime.plain_lines import raised, strip_quotations
 from refold.domain.errors import InvalidSetting, RefoldError
 
 from .async_memory import AsyncConversationMemory, AsyncMemory, blocking_memory
-from .blocking import in_thread
+from .blocking import in_thread, run_to_end
 from .conversation_memory import ConversationMemory
 from .memory import Memory
 from .results import Context
@@ -117,7 +117,7 @@ class FollowingMemory:
     async def acontext_of(self, follow: Callable[[], str], length: int, **given: Any) -> Context:
         """Return the request to send next, as ``context_of`` does."""
         for _ in range(_TRIES):
-            context = await self.acontext(await asyncio.to_thread(follow), **given)
+            context = await self.acontext(await run_to_end(follow), **given)
             if await asyncio.to_thread(self._has_only, context, length):
                 return context
         raise _moved()

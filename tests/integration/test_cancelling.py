@@ -6,7 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec
@@ -14,6 +14,7 @@ from typing import Any, ParamSpec
 import pytest
 
 import refold
+from refold.application.api.following import FollowingMemory
 from refold.infrastructure.files.lock import WriteLock
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 
@@ -142,6 +143,69 @@ async def test_what_waits_for_another_writer_is_given_up_at_once_and_never_writt
         await asyncio.sleep(0.05)
         assert [row for row in stored(path) if row not in before] == []
         await conversation.append(said(1))
+
+
+def adk(memory: refold.AsyncMemory) -> Any:
+    pytest.importorskip("google.adk")
+    from google.adk.memory.memory_entry import MemoryEntry
+    from google.genai import types
+
+    from refold.adapters.google_adk import RefoldMemoryService
+
+    content = types.Content(role="user", parts=[types.Part(text="hi")])
+    service = RefoldMemoryService(memory)
+    return service.add_memory(
+        app_name="a", user_id="ann", memories=[MemoryEntry(id="1", content=content)]
+    )
+
+
+def memory_tool(memory: refold.AsyncMemory) -> Any:
+    pytest.importorskip("anthropic", minversion="2.12")
+    from refold.adapters.anthropic import AsyncMemoryTool
+
+    given = {"command": "create", "path": "/memories/a.txt", "file_text": "hi"}
+    return AsyncMemoryTool(memory).call(given)
+
+
+def session_store(memory: refold.AsyncMemory) -> Any:
+    pytest.importorskip("claude_agent_sdk")
+    from refold.adapters.claude_agent import RefoldSessionStore
+
+    key = {"project_key": "p", "session_id": "s"}
+    entry = {"type": "user", "uuid": "u1", "message": {"role": "user", "content": "hi"}}
+    return RefoldSessionStore(memory).append(key, [entry])
+
+
+def deleted_session(memory: refold.AsyncMemory) -> Any:
+    pytest.importorskip("claude_agent_sdk")
+    from refold.adapters.claude_agent import RefoldSessionStore
+
+    return RefoldSessionStore(memory).delete({"project_key": "p", "session_id": "other"})
+
+
+def list_of_an_agent(memory: refold.AsyncMemory) -> Any:
+    following = FollowingMemory(memory)
+    return following.acontext_of(lambda: following.follow("agent", [said(0)]), 1)
+
+
+@pytest.mark.parametrize(
+    "write", [adk, memory_tool, session_store, deleted_session, list_of_an_agent]
+)
+@in_a_loop
+async def test_what_an_adapter_writes_is_written_when_its_cancellation_arrives_or_never(
+    tmp_path: Path, write: Callable[[refold.AsyncMemory], Awaitable[object]]
+) -> None:
+    path = tmp_path / "a.db"
+    async with refold.aopen(path) as memory:
+        await memory.conversation("p/other").append(said(0))
+        work, other, release = write(memory), WriteLock(Path(f"{path}.lock"), 30), ExitStack()
+        release.enter_context(other.held())
+        asyncio.get_running_loop().call_later(0.5, release.close)
+        assert await cancelled_at(work, 0.2)
+        then = stored(path)
+        await asyncio.sleep(0.6)
+        assert stored(path) == then
+        other.close()
 
 
 @in_a_loop

@@ -1,6 +1,5 @@
 """A memory for applications of the ``anthropic`` client: its middleware, and its memory tool."""
 
-import asyncio
 import copy
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ except ImportError as error:  # pragma: no cover
     ) from error
 
 from refold.application.api.async_memory import AsyncMemory
+from refold.application.api.blocking import run_to_end
 from refold.application.api.following import Failures, FollowingMemory
 from refold.application.api.memory import Memory
 from refold.application.api.results import Context
@@ -159,7 +159,7 @@ class MemoryMiddleware(Middleware):
             self._read_along_async(response.http_response, call)
         else:
             found = _reply_in(await response.http_response.aread())
-            await asyncio.to_thread(self._store, call, found)
+            await run_to_end(self._store, call, found)
         return response
 
     def _read_along(self, response: Any, call: _Call) -> None:
@@ -187,11 +187,11 @@ class MemoryMiddleware(Middleware):
                 for line in part.splitlines(keepends=True):
                     reply.take(line)
                     yield line
-            await asyncio.to_thread(self._store, call, reply.end())
+            await run_to_end(self._store, call, reply.end())
 
         async def aclose_and_store() -> None:
             await close()
-            await asyncio.to_thread(self._store, call, reply.end())
+            await run_to_end(self._store, call, reply.end())
 
         response.aiter_bytes, response.aclose = aiter_bytes, aclose_and_store
 

@@ -1,6 +1,5 @@
 """The memory tool of the Messages API, whose files are kept in the log."""
 
-import asyncio
 from typing import Any
 
 from anthropic.lib.tools import (
@@ -10,6 +9,7 @@ from anthropic.lib.tools import (
 )
 
 from refold.application.api.async_memory import AsyncMemory
+from refold.application.api.blocking import run_to_end
 from refold.application.api.memory import Memory
 from refold.application.api.memory_files import MemoryFiles
 from refold.domain.memory_files import FileRefused
@@ -62,13 +62,13 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
 
     async def execute(self, command: Any) -> str:
         """Carry out a command of the model, as ``MemoryTool.execute`` does."""
-        return await asyncio.to_thread(_carried_out, self.files, command)
+        return await run_to_end(_carried_out, self.files, command)
 
     view = create = str_replace = insert = delete = rename = execute
 
     async def clear_all_memory(self) -> str:
         """Delete all files."""
-        return await asyncio.to_thread(self.files.clear)
+        return await run_to_end(self.files.clear)
 
 
 def _carried_out(files: MemoryFiles, command: Any) -> str:

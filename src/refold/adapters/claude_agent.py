@@ -15,7 +15,7 @@ from uuid import uuid4
 
 try:
     # The SDK runs by asyncio and by trio, so threads are started by what it needs for that itself.
-    from anyio import to_thread
+    from anyio import CancelScope, get_cancelled_exc_class, to_thread
 
     # The package is under terms of its own, so refold can be developed and checked without it.
     _fold: Any = import_module("claude_agent_sdk").fold_session_summary
@@ -103,7 +103,7 @@ class RefoldSessionStore:
 
     async def append(self, key: Key, entries: Sequence[Any]) -> None:
         """Store entries of a transcript."""
-        await _promptly(self._append, key, entries)
+        await _promptly(self._append, key, entries, writes=True)
 
     async def load(self, key: Key) -> Any:
         """Return all entries of a transcript, or None if there are none."""
@@ -119,7 +119,7 @@ class RefoldSessionStore:
 
     async def delete(self, key: Key) -> None:
         """Erase a session with its sub-agents, or one sub-agent."""
-        await _promptly(self._delete, key)
+        await _promptly(self._delete, key, writes=True)
 
     async def list_subkeys(self, key: Key) -> list[str]:
         """Return the paths of the sub-agents of a session."""
@@ -245,11 +245,11 @@ class RefoldSessionStore:
         return int(datetime.fromisoformat(self._memory.logged_at(row)).timestamp() * 1000)
 
 
-async def _promptly(call: Callable[..., Answer], *given: Any) -> Answer:
+async def _promptly(call: Callable[..., Answer], *given: Any, writes: bool = False) -> Answer:
     """Run a call in a thread. The event loop waits for a short one.
 
     So entries are in the log before the application sees what they say. All but the first calls of a process are short,
-    while no other process holds the log.
+    while no other process holds the log. A cancellation takes effect after the end of a call that writes.
     """
     answer = Future[Answer]()
 
@@ -261,8 +261,21 @@ async def _promptly(call: Callable[..., Answer], *given: Any) -> Answer:
 
     threading.Thread(target=copy_context().run, args=(run,), name="refold-store").start()
     if not wait((answer,), _PROMPT).done:
-        await to_thread.run_sync(wait, (answer,))
+        await (_outlast(answer) if writes else to_thread.run_sync(wait, (answer,)))
     return answer.result()
+
+
+async def _outlast(answer: Future[Any]) -> None:
+    """Wait for the end of a call, also if the caller is cancelled."""
+    cancelled: BaseException | None = None
+    while not answer.done():
+        try:
+            with CancelScope(shield=True):
+                await to_thread.run_sync(wait, (answer,))
+        except get_cancelled_exc_class() as error:  # asyncio cancels in a shielded scope as well.
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
 
 
 def _milliseconds() -> int:

@@ -19,6 +19,7 @@ except ImportError as error:  # pragma: no cover
     ) from error
 
 from refold.application.api.async_memory import AsyncMemory
+from refold.application.api.blocking import run_to_end
 from refold.application.api.following import FollowingMemory
 from refold.application.api.memory import Memory
 from refold.application.conversation.transcripts import RecordedMessage
@@ -79,7 +80,7 @@ class RefoldMemoryService(BaseMemoryService):
         del custom_metadata
         recorded = [made for event in events if (made := _message(event)) is not None]
         if recorded:
-            await asyncio.to_thread(self._store, _owner(app_name, user_id), session_id, recorded)
+            await run_to_end(self._store, _owner(app_name, user_id), session_id, recorded)
 
     async def add_memory(
         self,
@@ -101,7 +102,7 @@ class RefoldMemoryService(BaseMemoryService):
             if (content := _content(entry.content))
         ]
         if recorded:
-            await asyncio.to_thread(self._store, _owner(app_name, user_id), None, recorded)
+            await run_to_end(self._store, _owner(app_name, user_id), None, recorded)
 
     async def search_memory(
         self, *, app_name: str, user_id: str, query: str
@@ -128,7 +129,7 @@ class RefoldMemoryService(BaseMemoryService):
                 value=memory_id,
             )
         conversation = self._memory.conversation(name, owner)
-        await asyncio.to_thread(conversation.erase, int(position), "deleted by ADK")
+        await run_to_end(conversation.erase, int(position), "deleted by ADK")
 
     def _store(
         self, owner: str, session_id: str | None, recorded: Sequence[RecordedMessage]

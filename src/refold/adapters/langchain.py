@@ -37,6 +37,7 @@ except ImportError as error:  # pragma: no cover
 
 from refold.application.agent_tools.tool_scope import EditMode, Tool
 from refold.application.api.async_memory import AsyncMemory
+from refold.application.api.blocking import run_to_end
 from refold.application.api.following import Failures, FollowingMemory, says_the_same
 from refold.application.api.memory import Memory
 from refold.application.api.results import Context
@@ -195,7 +196,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
     async def aafter_agent(self, state: Any, runtime: Any) -> Json | None:
         """Store the end of a turn, and take messages out of the state that the log has."""
-        return await asyncio.to_thread(self.after_agent, state, runtime)
+        return await run_to_end(self.after_agent, state, runtime)
 
     def _is_passed_on(self) -> bool:
         """Return whether the application passes the messages from turn to turn, as no checkpointer keeps the state.

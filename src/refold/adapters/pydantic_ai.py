@@ -1,6 +1,5 @@
 """A memory for agents of Pydantic AI, as a capability."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -20,6 +19,7 @@ except ImportError as error:  # pragma: no cover
     ) from error
 
 from refold.application.api.async_memory import AsyncMemory
+from refold.application.api.blocking import run_to_end
 from refold.application.api.following import Failures, FollowingMemory, says_the_same
 from refold.application.api.memory import Memory
 from refold.application.api.results import Context
@@ -91,7 +91,7 @@ class MemoryCapability(AbstractCapability[Any]):
             thread_id = self._thread_id(ctx)
             with waiting_at_most(self._lock_wait):
                 given = GivenMessages(result.all_messages())
-                await asyncio.to_thread(self._following(thread_id, given))
+                await run_to_end(self._following(thread_id, given))
         except Exception as error:  # The end comes again in the history of the next run.
             self._failures.report(thread_id, error)
         return result
