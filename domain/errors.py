@@ -50,6 +50,14 @@ from collections.abc import Sequence
 class RefoldError(Exception):
     """Base class of all errors that refold raises on purpose."""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return the parts to copy, with the text as it is: ``__init__`` takes what the text is made of."""
+        return _remade, (type(self), *self.args), self.__dict__
+
+
+def _remade(kind: type[RefoldError], *args: object) -> RefoldError:
+    return kind.__new__(kind, *args)
+
 
 class InvalidThreadId(RefoldError, ValueError):
     """The thread id is missing, blank or unusable."""

@@ -70,6 +70,10 @@ class CheckFailed(AssertionError):
         self.subject = subject
         self.findings = findings
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return the parts to copy."""
+        return type(self), (self.subject, self.findings), self.__dict__
+
     @property
     def rules(self) -> frozenset[str]:
         """Names of the broken rules."""
