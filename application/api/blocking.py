@@ -274,7 +274,7 @@ class Runner:
     def begin(self, function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Schedule a function in the loop, unless the requesting work is cancelled first.
 
-        Nothing begins after another thread has closed the runner.
+        Nothing begins after another thread has closed the runner, or if no thread can start: stored work must not fail.
         """
         withdrawal, context = CURRENT.get(), independent_context()
 
@@ -282,7 +282,7 @@ class Runner:
             if withdrawal is None or not withdrawal.is_withdrawn:
                 function(*args, **kwargs)
 
-        with suppress(WorkEnded):
+        with suppress(LogError):
             loop = self.loop
             try:
                 loop.call_soon_threadsafe(begin, context=context)

@@ -6,9 +6,11 @@ import sys
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
+from pathlib import Path
 
 import pytest
 
+import refold
 from refold.application.api.blocking import Runner, in_thread, run_to_end
 from refold.domain.errors import RefoldError
 
@@ -46,6 +48,36 @@ def test_a_runner_whose_thread_could_not_start_runs_once_it_can() -> None:
         _ = runner.loop
     assert runner.run(answer()) == 42
     runner.close()
+
+
+@pytest.mark.usefixtures("full_once")
+def test_what_follows_some_work_does_not_fail_because_no_thread_could_start() -> None:
+    runner, begun = Runner(), threading.Event()
+    runner.begin(begun.set)
+    assert not runner.started
+    runner.begin(begun.set)
+    assert begun.wait(5)
+    runner.close()
+
+
+def test_an_append_is_stored_where_no_thread_can_compact_in_the_background(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with refold.open(tmp_path / "a.db", window=3_000, background=True) as memory:
+        conversation = memory.conversation("t")
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        for number in range(40):
+            conversation.append({"role": "user", "content": f"{number} " + "word " * 60})
+            conversation.append({"role": "assistant", "content": "yes " * 40})
+        assert len(conversation.messages()) == 80
+        with pytest.raises(refold.LogError, match="can't start new thread"):
+            conversation.context()
+        monkeypatch.undo()
+        conversation.context()
+        assert conversation.summaries()
 
 
 def test_what_no_thread_began_is_never_done_later(monkeypatch: pytest.MonkeyPatch) -> None:
