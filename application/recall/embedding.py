@@ -202,13 +202,21 @@ class Embedding(QuestionEmbedder):
             if not self._failures:
                 self._not_before = time.monotonic() + delay
             if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="refold-embedding", daemon=True
-                )
-                self._thread.start()
-                atexit.register(self.close)
+                self._start()
             self._changed.notify_all()
             return self._requests
+
+    def _start(self) -> None:
+        """Start the thread. If the system refuses one, the next request tries again."""
+        self._thread = threading.Thread(target=self._run, name="refold-embedding", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._thread = None
+            self._failures += 1
+            self._error = f"no thread could start ({error})"
+        else:
+            atexit.register(self.close)
 
     def _run(self) -> None:
         while (ticket := self._next_request()) is not None:

@@ -387,3 +387,31 @@ def test_many_who_ask_at_once_share_one_thread() -> None:
             asker.join()
         assert [answer.done for answer in answers] == [300] * 8
     assert sorted(embedder.texts) == sorted(f"text {n}" for n in range(300))
+
+
+def test_where_no_thread_can_start_a_search_goes_on_and_a_later_one_embeds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    desk, embedder = Desk("one", "two"), DigestEmbedder()
+    with working(desk, embedder) as embedding:
+        with monkeypatch.context() as full:
+            full.setattr(threading.Thread, "start", refuse)
+            embedding.wake()
+            assert "can't start new thread" in str(embedding.describe_missing())
+            assert "can't start new thread" in str(embedding.finish(WAIT).error)
+        embedding.wake()
+        eventually(lambda: desk.names == ["embedding.finished"])
+        assert embedding.progress() == done(2)
+
+
+def test_closing_what_never_got_a_thread_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    embedding = Desk("one").embedding(DigestEmbedder())
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    embedding.wake()
+    embedding.close(WAIT)
