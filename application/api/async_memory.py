@@ -22,11 +22,11 @@ from refold.application.rendering.render import System
 from refold.application.runtime.core import Core, Extras
 from refold.domain.errors import InvalidSetting
 
-from .blocking import CallersLoop, in_thread, run_to_end
+from .blocking import in_thread, run_to_end
 from .conversation_memory import ConversationMemory
 from .followed_events import Fold, ForeignProjection, Forget
 from .followers import Follower
-from .forwarding import Forwarding, calls, forwarding, in_pages, reads, writes
+from .forwarding import CallersLoop, Forwarding, calls, forwarding, in_pages, reads, writes
 from .memory import Memory, patience
 from .results import CompactionResult, Context, StoredMessage
 

@@ -16,7 +16,9 @@ from refold.application.runtime.foreign_code import (
     CURRENT,
     Withdrawal,
     Withdrawn,
+    has_main_ended,
     independent_context,
+    run_here,
 )
 from refold.application.runtime.opening_process import OpeningProcess, keep_in_child, require_files
 from refold.domain.errors import RefoldError
@@ -219,6 +221,8 @@ class Runner:
                 "a summariser or an observer called the memory that called it, and would wait forever: "
                 "await asyncio.to_thread(…) of that call, or use refold.aopen"
             )
+        if has_main_ended() and _running_loop() is None:
+            return run_here(coroutine)
         from concurrent.futures import CancelledError
 
         opening_process.release_imports()
@@ -269,6 +273,8 @@ class Runner:
 
     def finish(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function that writes; Ctrl-C takes effect after its outcome is known."""
+        if has_main_ended():
+            return function(*args, **kwargs)
         return self.run(run_to_end(function, *args, **kwargs))
 
     def begin(self, function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
@@ -374,22 +380,6 @@ class Runner:
             for future, its_loop in tuple(self._waiting.items()):
                 if its_loop is loop:
                     _end(future)
-
-
-class CallersLoop(Runner):
-    """A runner for asyncio: uses the loop of the coroutine that waits for this thread. Starts no thread."""
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop of the caller."""
-        work = CURRENT.get()
-        assert work is not None, "only work for a coroutine has a caller's loop"
-        assert work.loop is not None
-        return work.loop
-
-    def finish(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a function that writes in this thread; the caller's coroutine already waits for its end."""
-        return function(*args, **kwargs)
 
 
 def _stop_without_memory(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

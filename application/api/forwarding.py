@@ -6,18 +6,23 @@ import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from itertools import islice
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from refold.application.agent_tools.toolbox import Toolbox
 from refold.application.ports.conversation_log import PAGE
 from refold.application.runtime.core import Core
+from refold.application.runtime.foreign_code import CURRENT
 
 from .argument_checks import checked
-from .blocking import in_thread, run_to_end
+from .blocking import Runner, in_thread, run_to_end
+
+if TYPE_CHECKING:
+    import asyncio
 
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
+T = TypeVar("T")
 Blocking_co = TypeVar("Blocking_co", covariant=True)
 _Class = TypeVar("_Class", bound=type)
 
@@ -95,3 +100,19 @@ def forwarding(kind: _Class) -> _Class:
             method.__module__ = kind.__module__
             method.__qualname__ = f"{kind.__qualname__}.{name}"
     return checked(kind)
+
+
+class CallersLoop(Runner):
+    """A runner for asyncio: uses the loop of the coroutine that waits for this thread. Starts no thread."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop of the caller."""
+        work = CURRENT.get()
+        assert work is not None, "only work for a coroutine has a caller's loop"
+        assert work.loop is not None
+        return work.loop
+
+    def finish(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function that writes in this thread; the caller's coroutine already waits for its end."""
+        return function(*args, **kwargs)

@@ -1,6 +1,5 @@
 """Rebuild the active summary without a model when some of its sources are erased."""
 
-import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
@@ -13,6 +12,7 @@ from refold.application.ports.summariser import SourceMessage, SummaryRequest
 from refold.application.rendering.index_text import index_text
 from refold.application.rendering.render import topics_tokens
 from refold.application.runtime.core import Core, Extras
+from refold.application.runtime.foreign_code import run_here
 from refold.application.summaries.chunking import omission_note, unread_note
 from refold.application.summaries.leaves import (
     GAP,
@@ -192,7 +192,7 @@ def rebuild_summary(
     thread without one.
     """
     rebuilder = _Rebuilder(core, loaded, gone, into or loaded.thread_id, quoting)
-    return asyncio.run(rebuilder.rebuild())
+    return run_here(rebuilder.rebuild())
 
 
 class _Rebuilder:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Coroutine
 from contextvars import Context, ContextVar, copy_context
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from refold.application.errors import RaisedOutside
 
 if TYPE_CHECKING:
     import asyncio
+
+T = TypeVar("T")
 
 
 class Withdrawn(BaseException):
@@ -103,6 +106,27 @@ def is_given_up() -> bool:
     """Return whether the caller has withdrawn the work of this thread."""
     withdrawal = CURRENT.get()
     return withdrawal is not None and withdrawal.is_withdrawn
+
+
+def has_main_ended() -> bool:
+    """Return whether the main thread has ended, so that Python's executors accept no more work."""
+    return not threading.main_thread().is_alive()
+
+
+def run_here(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in this thread, in an event loop of its own.
+
+    Steps that it hands to threads are done here as well after the main thread has ended.
+    """
+    import asyncio
+
+    async def alone() -> T:
+        work = Withdrawal(asyncio.get_running_loop())
+        work.runs_alone, work.loop_around = True, work.loop
+        CURRENT.set(work)
+        return await coroutine
+
+    return asyncio.run(alone() if has_main_ended() else coroutine)
 
 
 class Contained:

@@ -10,7 +10,8 @@ from concurrent.futures import Future
 
 import pytest
 
-from refold.application.api.blocking import GRACE, CallersLoop, Runner, WorkEnded, run_to_end
+from refold.application.api.blocking import GRACE, Runner, WorkEnded, run_to_end
+from refold.application.api.forwarding import CallersLoop
 from refold.application.runtime.foreign_code import CURRENT, Withdrawal, Withdrawn
 from refold.domain.errors import RefoldError
 

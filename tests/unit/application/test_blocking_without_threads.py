@@ -149,16 +149,56 @@ def test_a_process_that_ends_without_closing_says_nothing() -> None:
 
 def test_work_that_begins_while_the_program_ends_is_refused_with_a_typed_error() -> None:
     program = (
-        "import atexit\n"
+        "import asyncio, atexit\n"
         "from refold.application.api.blocking import Runner, in_thread\n"
         "from refold.domain.errors import RefoldError\n"
         "@atexit.register\n"
         "def last():\n"
-        "    try: Runner().run(in_thread(int))\n"
+        "    try: asyncio.run(in_thread(int))\n"
         "    except RefoldError as error: print(error)\n"
+        "    print(Runner().run(in_thread(int)))\n"  # Without a caller's loop, it needs no thread.
     )
     ended = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
-    assert "A program that is ending can start none" in ended.stdout
+    refused, done = ended.stdout.splitlines()
+    assert "A program that is ending can start none" in refused
+    assert done == "0"
     assert not ended.stderr
+
+
+LATE = """
+import pathlib, sys, threading
+import refold
+
+path, warm = sys.argv[1:]
+
+def work():
+    threading.main_thread().join()
+    with refold.open(path, window=3_000, background=True) as memory:
+        conversation = memory.conversation("t")
+        for number in range(30):
+            conversation.append({"role": "user", "content": f"{number} " + "word " * 60})
+            conversation.append({"role": "assistant", "content": "yes " * 40})
+            conversation.context()
+        assert conversation.compact(force=True).outcome == "performed"
+        conversation.erase(3)
+        assert conversation.messages()[3].erased
+        memory.erase_conversation("t")
+        assert memory.verify().ok
+    print("done")
+
+if warm == "warm":
+    with refold.open(f"{path}.other") as memory:
+        memory.conversation("t").compact()
+threading.Thread(target=work).start()
+"""
+
+
+@pytest.mark.parametrize("warm", ["cold", "warm"])
+def test_a_thread_that_goes_on_after_the_main_thread_can_compact_and_erase(
+    tmp_path: Path, warm: str
+) -> None:
+    given = [sys.executable, "-c", LATE, str(tmp_path / "a.db"), warm]
+    ran = subprocess.run(given, capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.stdout, ran.stderr) == ("done\n", "")
