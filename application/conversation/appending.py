@@ -14,7 +14,7 @@ from refold.application.errors import LogDamaged
 from refold.application.ports.token_counter import TokenCount
 from refold.application.runtime.core import Core
 from refold.domain.appending import IncomingMessage, append_messages
-from refold.domain.errors import InvalidMessage, KeyReused, VersionConflict
+from refold.domain.errors import KeyReused, VersionConflict
 from refold.domain.events import Event, MessageAppended
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Author, Block, Message, gist, has_thinking
