@@ -52,6 +52,18 @@ class Coverage:
     """True once all passages were checked; before that, the figures cover only some of them."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Passages of the index that were counted together."""
+
+    after: int
+    """Number of the last passage before the page."""
+    wanted: int
+    """Number of its passages that were counted as lacking."""
+    refused: int
+    """Number of its passages that were counted as refused."""
+
+
 class MissingVectors:
     """Finds passages without a vector of the embedder's model, and makes the vectors."""
 
@@ -100,24 +112,25 @@ class MissingVectors:
         edition = self._index.edition()
         if edition != self.coverage.edition or self.coverage.lacking:
             self.coverage = Coverage(edition, made=self.coverage.made)
-        for after in reversed(self._count_missing(self.coverage)):
-            self._embed_page(self._index.passages(after, PAGE))
+        for page in reversed(self._count_missing(self.coverage)):
+            self._embed_page(page)
         self._check_edition()
 
-    def _count_missing(self, coverage: Coverage) -> list[int]:
-        """Continue to count. Return the start of each page of passages with missing vectors.
+    def _count_missing(self, coverage: Coverage) -> list[_Page]:
+        """Continue to count. Return the pages of passages with missing vectors.
 
         The passages themselves would need too much memory.
         """
-        todo: list[int] = []
+        todo: list[_Page] = []
         while page := self._index.passages(coverage.upto, PAGE):
             lacking = self._lacking(page)
             wanted = [passage for passage in lacking if passage.digest not in self._refused]
+            refused = len(lacking) - len(wanted)
             if wanted:
-                todo.append(coverage.upto)
+                todo.append(_Page(coverage.upto, len(wanted), refused))
             coverage.total += len(page)
             coverage.lacking += len(wanted)
-            coverage.refused += len(lacking) - len(wanted)
+            coverage.refused += refused
             coverage.upto = page[-1].number
             self._check_stopped()
         coverage.counted = True
@@ -129,21 +142,25 @@ class MissingVectors:
         missing = frozenset(self._vectors.missing(self._embedder.model, digests))
         return [passage for passage in page if passage.digest in missing]
 
-    def _embed_page(self, page: Sequence[Passage]) -> None:
-        lacking = [p for p in self._lacking(page) if p.digest not in self._refused]
-        # Another process may have made some since they were counted.
+    def _embed_page(self, page: _Page) -> None:
+        without = self._lacking(self._index.passages(page.after, PAGE))
+        lacking = [p for p in without if p.digest not in self._refused]
+        # The same texts on newer pages, or another process, settled some since they were counted.
+        newly_refused = len(without) - len(lacking) - page.refused
+        self._count(page.wanted - len(lacking), max(0, newly_refused))
         texts = {passage.digest: passage for passage in reversed(lacking)}
         for batch in _batches(list(texts.values())):
             self._check_stopped()
             refused = self._embed_batch(batch)
             self._refused |= refused
             done = {passage.digest for passage in batch}
-            self._count([passage for passage in lacking if passage.digest in done], refused)
+            settled = [passage.digest for passage in lacking if passage.digest in done]
+            self._count(len(settled), sum(digest in refused for digest in settled))
 
-    def _count(self, passages: Sequence[Passage], refused: frozenset[str]) -> None:
-        without = sum(passage.digest in refused for passage in passages)
-        self.coverage.refused += without
-        self.coverage.lacking = max(0, self.coverage.lacking - len(passages))
+    def _count(self, settled: int, refused: int) -> None:
+        """Count passages that lack no vector any more; of these, ``refused`` cannot have one."""
+        self.coverage.refused += refused
+        self.coverage.lacking = max(0, self.coverage.lacking - settled)
 
     def _embed_batch(self, batch: Sequence[Passage]) -> frozenset[str]:
         """Embed these passages and return the digests of those that were refused."""

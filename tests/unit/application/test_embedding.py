@@ -106,6 +106,17 @@ def test_newest_first_holds_for_more_than_one_page() -> None:
     assert {len(batch) for batch in embedder.asked[:-1]} >= {BATCH}
 
 
+def test_a_text_that_several_pages_have_is_counted_on_each_of_them() -> None:
+    texts = ["Go on.", "a bad one", *(f"text {n}" for n in range(PAGE)), "Go on.", "a bad one"]
+    desk = Desk(*texts)
+    embedder = FailingEmbedder(EmbedderError("bad_request", "no"), of="bad")
+    with working(desk, embedder) as embedding:
+        progress = embedding.finish(WAIT)
+        assert (progress.done, progress.refused, progress.total) == (PAGE + 2, 2, PAGE + 4)
+        assert progress.complete
+        assert embedding.describe_missing() is None
+
+
 def test_long_texts_go_in_smaller_batches() -> None:
     desk, embedder = Desk(*(f"{n} " * 3_000 for n in range(8))), DigestEmbedder()
     with working(desk, embedder) as embedding:
