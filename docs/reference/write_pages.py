@@ -28,7 +28,7 @@ COMMANDS = """
 Commands use the log that `--db` names, or the variable `REFOLD_DB`, or `agent.db`. Where `--db` is in the table of a
 command, it has the default that the table names. `refold COMMAND --help` shows the same as these pages. Exit codes: 0
 success, 1 negative result (nothing found, damage), 2 usage error or bad input, 130 after Ctrl-C (0 after `import
---watch`, which has no other end).
+--watch`).
 """
 EVENTS = f"""
 # Events

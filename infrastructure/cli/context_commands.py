@@ -87,6 +87,8 @@ def context(
     moment = _moment(at, position)
     if limit is not None and not text:
         raise typer.BadParameter("--limit needs --text")
+    if text and sizes:
+        raise typer.BadParameter("give either --text or --sizes")
     with open_existing(
         db, window=window, model=model, policy_file=policy, instruction_files=instructions or None
     ) as memory:
@@ -95,7 +97,7 @@ def context(
         now = conversation.version if position is None else None
         made = conversation.context(at=now if moment is None else moment, position=position)
         if text:
-            say(clean(made.as_text(limit)))
+            _print_text(made, made.as_text(limit), json=json)
             return
         parts = conversation.request_parts(made)
         if json:
@@ -108,6 +110,13 @@ def context(
             say()
             _show_request(made)
             _print_size(made)
+
+
+def _print_text(made: Context, text: str, *, json: bool) -> None:
+    if json:
+        print_json({"thread_id": made.thread_id, "version": made.version, "text": text})
+    else:
+        say(clean(text))
 
 
 def _as_json(made: Context, parts: Sequence[RequestPart]) -> dict[str, object]:

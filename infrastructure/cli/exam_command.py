@@ -33,7 +33,8 @@ LEAST_TOKENS = 30_000
 BUDGETS = (5.0, 10.0, 20.0)
 EXAMPLE = (
     "Examples: refold exam session.jsonl examines refold. refold exam sessions/ --memory refold --memory newest "
-    "--memory mine:open_memory compares it with the newest messages and with a memory of yours. Nothing is stored."
+    "--memory mine:open_memory compares it with the newest messages and with a memory of yours. Nothing is stored. "
+    "--json prints a list: one object for each budget and memory."
 )
 EXAMPLES = {"exam": EXAMPLE}
 

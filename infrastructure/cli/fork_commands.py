@@ -24,7 +24,18 @@ from .arguments import (
     open_existing,
     require,
 )
-from .options import DEFAULT_DB, At, AtPosition, Db, Full, Json, ModelName, Thread, read_at
+from .options import (
+    DEFAULT_DB,
+    At,
+    AtPosition,
+    Db,
+    Full,
+    Json,
+    ModelName,
+    Thread,
+    read_at,
+    refuse_wrong_at,
+)
 from .output import clean, pager, print_json, say, show_table, warn
 
 STYLES = {"+": "added", "-": "removed", "@": "dim"}
@@ -81,8 +92,12 @@ def _warn_of_longer(forked: str, known: Sequence[str]) -> None:
 
 def diff(
     thread: Thread,
-    before: Annotated[str, typer.Argument(metavar="V1", help="A version, or a time.")],
-    after: Annotated[str, typer.Argument(metavar="V2", help="A version, or a time.")],
+    before: Annotated[
+        str, typer.Argument(metavar="V1", callback=refuse_wrong_at, help="A version, or a time.")
+    ],
+    after: Annotated[
+        str, typer.Argument(metavar="V2", callback=refuse_wrong_at, help="A version, or a time.")
+    ],
     db: Db = DEFAULT_DB,
     model: ModelName = None,
     full: Full = False,

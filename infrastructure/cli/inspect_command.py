@@ -67,6 +67,8 @@ def inspect(
     require_packages("refold inspect")
     if bundle is None and (redact or force):
         raise typer.BadParameter("--redact and --force are for pages in a folder: add --bundle DIR")
+    if bundle is not None and port:
+        raise typer.BadParameter("--port is for a server, and --bundle DIR writes pages")
     if bundle is not None:
         with open_existing(db, window=window, model=model, policy_file=policy) as memory:
             _write_bundle(memory, bundle, db, redact or (), force=force, json=json)

@@ -11,7 +11,17 @@ from refold.application.maintenance.maintenance_results import ConversationSize,
 from refold.application.ports.read_models import SummaryRow
 
 from .arguments import format_span, next_command, open_existing, require
-from .options import DEFAULT_DB, TO_SECONDS, Db, Full, Json, Thread, format_time, read_time
+from .options import (
+    DEFAULT_DB,
+    TO_SECONDS,
+    Db,
+    Full,
+    Json,
+    Thread,
+    format_time,
+    read_time,
+    refuse_wrong_time,
+)
 from .output import Cell, clean, console, one_line, print_json, say, show_table
 
 WIDE = 100
@@ -23,6 +33,7 @@ Since = Annotated[
     typer.Option(
         "--since",
         metavar="TIME",
+        callback=refuse_wrong_time,
         help="Only conversations with messages since then: 2026-01-02 or a full time.",
     ),
 ]

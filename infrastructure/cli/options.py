@@ -96,6 +96,28 @@ def read_time(text: str) -> str:
     return begin.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def refuse_wrong_at(text: str | None) -> str | None:
+    """Return the text of an option that is a version or a time. Used as its callback, so errors name it.
+
+    Raises:
+        BadParameter: the text is neither.
+    """
+    if text is not None:
+        read_at(text)
+    return text
+
+
+def refuse_wrong_time(text: str | None) -> str | None:
+    """Return the text of an option that is a time. Used as its callback, so errors name it.
+
+    Raises:
+        BadParameter: the text is not a day or a time.
+    """
+    if text is not None:
+        read_time(text)
+    return text
+
+
 _LIKE = '2026-01-02, "2026-01-02 03:04" (your time) or 2026-01-02T03:04:05Z'
 
 
@@ -325,7 +347,7 @@ SummariserName = Annotated[
         "--summariser",
         metavar="NAME",
         help="extractive (built in, no key: the default), anthropic or anthropic-server (need "
-        "ANTHROPIC_API_KEY).",
+        "ANTHROPIC_API_KEY), or off (none).",
     ),
 ]
 EmbedderName = Annotated[
@@ -341,6 +363,7 @@ At = Annotated[
     typer.Option(
         "--at",
         metavar="VERSION",
+        callback=refuse_wrong_at,
         help="The state after this number of events, or at the end of a time such as "
         '"2026-01-02 03:04". Times without a zone are local.',
     ),

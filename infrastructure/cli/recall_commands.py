@@ -14,7 +14,16 @@ from refold.infrastructure.palette import FATES
 from refold.infrastructure.shown_text import strip_control
 
 from .arguments import open_existing, require
-from .options import DEFAULT_DB, Db, EmbedderName, Json, Thread, format_time, read_time
+from .options import (
+    DEFAULT_DB,
+    Db,
+    EmbedderName,
+    Json,
+    Thread,
+    format_time,
+    read_time,
+    refuse_wrong_time,
+)
 from .output import clean, indexing, print_json, say, say_parts, warn
 from .part_colours import SPEAKERS
 
@@ -84,10 +93,14 @@ Since = Annotated[
     typer.Option(
         "--since",
         metavar="TIME",
+        callback=refuse_wrong_time,
         help="Since then: 2026-01-02, or a full time. Without a zone it is local.",
     ),
 ]
-Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before then.")]
+Until = Annotated[
+    str | None,
+    typer.Option("--until", metavar="TIME", callback=refuse_wrong_time, help="Before then."),
+]
 TopicName = Annotated[
     str | None,
     typer.Option(

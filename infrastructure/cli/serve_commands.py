@@ -371,7 +371,13 @@ def settings(
     """Show every setting with its value and source: argument, variable, file or default."""
     from refold.infrastructure.settings.configuration import read_configuration
 
+    if markdown and (json or names or policy or check):
+        raise typer.BadParameter("--markdown prints a whole page: give it alone")
     if check is not None:
+        if names or policy:
+            raise typer.BadParameter(
+                "--check only checks FILE: give no NAME and no --policy with it"
+            )
         _check(check, json)
         return
     if markdown:

@@ -258,6 +258,8 @@ def simulate(
 
     # Failed compactions are counted and reported at the end.
     logging.getLogger("refold.compaction").setLevel(logging.ERROR)
+    if chart_theme != "light" and not chart:
+        raise typer.BadParameter("--chart-theme is for a chart: add --chart OUT")
     charts = dict(_charts(chart or (), chart_theme))
     for path in charts:
         check_chart(path, replace=force)

@@ -194,6 +194,51 @@ def test_a_fork_and_a_context_take_a_position_as_well(refold: Refold) -> None:
 
 
 @pytest.mark.usefixtures("stored")
+def test_the_context_as_one_text_is_one_object_with_json(refold: Refold) -> None:
+    text = refold("context", "talk", "--text", "--limit", 2).out
+    answer = refold("context", "talk", "--text", "--limit", 2, "--json").answer
+    assert (answer["thread_id"], answer["text"]) == ("talk", text.rstrip("\n"))
+
+
+@pytest.mark.usefixtures("stored")
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("context talk --text --sizes", "--text or --sizes"),
+        ("settings --markdown --json", "--markdown"),
+        ("settings window --markdown", "--markdown"),
+        ("settings window --check nope.toml", "--check"),
+        ("anchor --accept --out kept.anchor", "--accept or --out"),
+        ("simulate nope.jsonl --chart-theme both", "--chart OUT"),
+    ],
+)
+def test_an_option_that_would_have_no_effect_is_refused(
+    refold: Refold, words: str, named: str
+) -> None:
+    done = refold(*words.split())
+    assert done.code == 2
+    assert named in done.err
+
+
+@pytest.mark.usefixtures("stored")
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("show talk --at soon", "'--at'"),
+        ("export talk --at soon", "'--at'"),
+        ("diff talk 1 soon", "'V2'"),
+        ("list --since soon", "'--since'"),
+        ("recall talk port --since soon", "'--since'"),
+        ("search port --until soon", "'--until'"),
+    ],
+)
+def test_a_wrong_time_is_named_with_its_option(refold: Refold, words: str, named: str) -> None:
+    done = refold(*words.split())
+    assert done.code == 2
+    assert f"Invalid value for {named}: 'soon'" in done.err
+
+
+@pytest.mark.usefixtures("stored")
 def test_the_context_says_where_its_tokens_go(refold: Refold) -> None:
     parts = refold("context", "talk", "--json").answer["parts"]
     kinds = {part["kind"] for part in parts}
