@@ -158,8 +158,11 @@ def search_notes(
     query = well_formed(query)
     if core.markdown is None:
         return NotesFound(query=query, hits=(), mode="keyword", notice=NO_FOLDER)
-    sections = [part for file in core.markdown.read(owner).files for part in sections_of(file)]
+    files = core.markdown.read(owner).files
+    sections = [part for file in files for part in sections_of(file)]
     used, notice, scores = _scores(core, query, sections, mode)
+    if not files:
+        notice = f"{_folder(core)} has no MEMORY.md and no memory/*.md to search"
     best = max(scores, default=0.0)
     ranked = sorted(zip(scores, sections, strict=True), key=lambda one: (-one[0], one[1][:3]))
     hits = tuple(
@@ -193,8 +196,11 @@ def notes_status(core: Core, owner: str | None) -> NotesStatus:
         SearchedFile(path=f.path, sections=len(sections_of(f)), characters=len(f.text))
         for f in found.files
     )
-    folder = str(core.settings.notes.searched or core.settings.notes.folder)
-    return NotesStatus(folder=folder, files=tuple(files), skipped=tuple(found.skipped))
+    return NotesStatus(folder=_folder(core), files=tuple(files), skipped=tuple(found.skipped))
+
+
+def _folder(core: Core) -> str:
+    return str(core.settings.notes.searched or core.settings.notes.folder)
 
 
 def _scores(

@@ -154,6 +154,15 @@ def test_without_a_folder_it_says_so(tmp_path: Path) -> None:
         assert memory.notes_status().folder is None
 
 
+def test_a_folder_without_notes_is_named(folder: Path) -> None:
+    with opened(folder, markdown_folder=folder / "misspelt") as memory:
+        found = memory.search_notes("port of postgres")
+        assert not found.hits
+        assert str(folder / "misspelt") in str(found.notice)
+    with opened(folder) as memory:
+        assert memory.search_notes("wombat").notice is None
+
+
 @pytest.mark.slow
 def test_asyncio_and_the_command_line(folder: Path) -> None:
     async def work() -> None:
