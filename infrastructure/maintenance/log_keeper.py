@@ -255,10 +255,14 @@ def renew(log: SQLiteLog) -> None:
             ) from error
 
 
-def _export(out: Path, marks: Sequence[Mark]) -> None:
-    """Write an anchor into a new file, safely even if power is lost."""
+def _refuse_existing(out: Path) -> None:
     if out.exists():
         raise TargetExists(out, "already exists; give another path")
+
+
+def _export(out: Path, marks: Sequence[Mark]) -> None:
+    """Write an anchor into a new file, safely even if power is lost."""
+    _refuse_existing(out)
     try:
         with new_file(out, replace=False) as made:
             made.write_bytes(anchor_of(marks))
@@ -275,6 +279,7 @@ def anchor(log: SQLiteLog, *, out: Path | None, accept: bool) -> AnchorState:
     """
     if out is not None:
         refuse_own(out, log.path)
+        _refuse_existing(out)
     if accept:
         renew(log)
     with log.writing(or_reading=True):

@@ -222,6 +222,17 @@ def test_what_is_accepted_is_gone_on_with(path: Path) -> None:
         assert memory.verify().ok
 
 
+def test_nothing_is_accepted_if_the_anchor_cannot_be_exported(path: Path, tmp_path: Path) -> None:
+    put_back(path)
+    kept = tmp_path / "kept.anchor"
+    kept.write_text("an older one")
+    with refold.open(path) as memory:
+        with pytest.raises(refold.TargetExists):
+            memory.anchor(kept, accept=True)
+        with pytest.raises(LogBehindAnchor):
+            memory.anchor()
+
+
 def test_a_list_of_conversations_does_not_leave_out_the_one_that_is_missing(path: Path) -> None:
     log = SQLiteLog(path)
     say(log, "only this", thread_id="u")
