@@ -66,7 +66,8 @@ class ConversationMemory(ConversationHistory):
         """Append a message, a list of messages, or a message object of the SDK. It is durable on return.
 
         ``key``: idempotency key, one for each message of a list. A known key stores nothing if role,
-        content, author and ``name`` are the same as before; other fields may differ.
+        content, author and ``name`` are the same as before; an author or ``name`` that only one of the
+        two messages has, and other fields, may differ.
         ``expected_version``: version of a context or an append; refused if messages were appended since.
         ``recorded``: accept history from elsewhere unchanged where a live message would be refused.
         ``author``: writer of user messages: "person", "program" (a loaded skill, a reminder) or "tool". It

@@ -42,7 +42,7 @@ class CompactionPolicy(Value, frozen=True):
     trigger_share: float = Field(default=0.7, gt=0.05, le=1)
     """Compaction starts at this share of the window."""
     target_share: float = Field(default=0.5, gt=0.05, lt=1)
-    """A compaction aims for this share of the room between fixed parts and trigger."""
+    """A compaction aims for this share of the room between fixed parts and trigger: at most 0.9."""
     margin_share: float = Field(default=0.1, ge=0, lt=0.5)
     """Share of the window that is left free, because sizes are estimates."""
     reserve_tokens: int = Field(default=16_000, ge=0)
@@ -50,8 +50,8 @@ class CompactionPolicy(Value, frozen=True):
     reserve_share: float = Field(default=0.125, ge=0, lt=0.9)
     """The reserve is at most this share, so that small windows keep room for a conversation."""
     keep_last: int = Field(default=5, ge=1)
-    """A compaction on demand keeps this many of the newest messages. Other compactions keep them if the
-    target allows it. A conversation with no more messages than this is not compacted."""
+    """A compaction on demand keeps this many of the newest messages, and does nothing if there are no
+    more. Other compactions keep them if the target allows it."""
     keep_tokens: int = Field(default=0, ge=0)
     """A compaction keeps at least this many tokens of the newest messages, if the target allows it."""
     keep_turns: int = Field(default=0, ge=0)
@@ -114,13 +114,14 @@ class CompactionPolicy(Value, frozen=True):
     split_prefix_share: float = Field(default=0.4, gt=0, le=1)
     """Minimum share of a split turn that is summarised, if its messages are small."""
     split_prefix_least: float = Field(default=0.15, gt=0, le=1)
-    """Minimum share of a split turn that is summarised, if its messages are large."""
+    """Minimum share of a split turn that is summarised, if its messages are large: at most
+    ``split_prefix_share``."""
 
     chunk_share: float = Field(default=0.4, gt=0, le=1)
     """Share of its window that a summariser gets per call if messages are small."""
     chunk_least: float = Field(default=0.15, gt=0, le=1)
     """Share of its window that a summariser gets per call if messages are large: over ``chunk_large`` of
-    its window on average.
+    its window on average. At most ``chunk_share``.
     """
     chunk_large: float = Field(default=0.1, gt=0, le=1)
     """Messages over this share of the summariser's window, on average, count as large."""

@@ -67,6 +67,7 @@ class RefoldSettings(SettingsOfModel, frozen=True):
     models: dict[str, SettingsOfModel] = Field(default_factory=dict[str, SettingsOfModel])
     """Settings for requests to some models, by the beginning of the model name: the window and the whole
     policy. Only the longest matching beginning counts. Arguments and variables apply to every model.
+    ``refold.open`` has no argument for it: use a policy file or the variable.
     """
 
     summariser: SummariserName = "extractive"

@@ -5,14 +5,22 @@ import runpy
 from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
+from inspect import getmembers, iscoroutinefunction
 
 import pytest
 
+import refold
 from tests.architecture.rules import ROOT
 
 REFERENCE = ROOT / "docs" / "reference"
 MODULE = re.compile(r"\.\. currentmodule:: (\S+)")
 DIRECTIVE = re.compile(r"\.\. auto\w+:: (\w+)")
+FACES = [
+    (refold.AsyncMemory, refold.Memory),
+    (refold.AsyncConversationMemory, refold.ConversationMemory),
+    (refold.AsyncToolbox, refold.Toolbox),
+    (refold.AsyncFollower, refold.Follower),
+]
 
 
 def test_the_pages_are_those_of_the_code() -> None:
@@ -72,3 +80,18 @@ def test_every_adapter_is_described() -> None:
         names = re.findall(r'"(\w+)"', public[1]) if public else []
         expected = {f"refold.adapters.{path.stem}.{name}" for name in names}
         assert expected - set(described()) == set()
+
+
+def test_the_page_on_asyncio_names_what_is_not_awaited_and_what_differs() -> None:
+    page = (REFERENCE / "asyncio.rst").read_text("utf-8")
+    for face, plain in FACES:
+        here = {name: one for name, one in getmembers(face) if not name.startswith("_")}
+        there = {name: one for name, one in getmembers(plain) if not name.startswith("_")}
+        unlike = {
+            name for name in there if isinstance(there[name], property) and callable(here[name])
+        }
+        at_once = {
+            name for name, one in here.items() if callable(one) and not iscoroutinefunction(one)
+        }
+        for name in unlike | at_once | (there.keys() - here.keys()):
+            assert f"``{name}``" in page, f"{face.__name__}.{name}"
