@@ -124,7 +124,7 @@ class FollowedLog:
         self._log = log
         self._notify = notify
         self._path = None if str(path) == ":memory:" else Path(path).absolute()
-        self._of = None if of is None else Path(of).absolute()
+        self._of = None if of is None or str(of) == ":memory:" else Path(of).absolute()
         self._file = self._file_at(self._path)
         self._displaced: DisplacedFile[DatabaseFile] | None = None
         self._turn = FileTurn(f"{of or path}", self.let_go)

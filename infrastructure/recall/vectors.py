@@ -67,7 +67,7 @@ class SQLiteVectorStore:
         self._index = index
         self._notify = notify
         self._path = None if str(path) == ":memory:" else Path(path).absolute()
-        self._of = None if of is None else Path(of).absolute()
+        self._of = None if of is None or str(of) == ":memory:" else Path(of).absolute()
         self._file = VectorsFile(self._path, of=self._of)
         self._displaced: DisplacedFile[VectorsFile] | None = None
         self._turn = FileTurn(f"{of or path}", self.let_go)

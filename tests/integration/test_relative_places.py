@@ -100,3 +100,12 @@ def test_a_name_that_the_process_cannot_encode_is_a_typed_error(tmp_path: Path) 
         found = run(script, tmp_path, **_ASCII)
         assert "InvalidSetting" in found.splitlines()[-1], found
         assert "PYTHONUTF8=1" in found.splitlines()[-1], found
+
+
+def test_an_error_about_a_log_in_memory_names_no_file() -> None:
+    memory = refold.open(":memory:")
+    memory.close()
+    for use in memory.conversations, memory.index, memory.stats:
+        with pytest.raises(refold.LogError, match="was closed") as caught:
+            use()
+        assert str(Path.cwd()) not in str(caught.value)
