@@ -113,11 +113,11 @@ def _words(core: Core, thread_id: str, position: int) -> str:
     found = stored_messages(core, thread_id, position, position + 1)
     if not found:
         raise missing_message(core, thread_id, position)
-    return _words_of(found[0].message)
+    return words_to_pin(found[0].message)
 
 
-def _words_of(message: Message) -> str:
-    """Return the words of a message; for one with only tool results, their texts."""
+def words_to_pin(message: Message) -> str:
+    """Return the words that a pin keeps of a message; for one with only tool results, their texts."""
     words = said(message)
     if words.strip():
         return words

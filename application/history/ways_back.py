@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from refold.application.api.results import Context
+from refold.application.compaction.pinning import words_to_pin
 from refold.application.conversation.addresses import address_of
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.stream_places import stored_messages
@@ -71,6 +72,8 @@ class _Place(NamedTuple):
     line: str
     has_exactly: bool
     """True if it has the value but for case."""
+    is_kept_by_pin: bool
+    """True if the words that a pin keeps of it have the value."""
 
 
 def ways_back(
@@ -87,11 +90,12 @@ def ways_back(
     """
     thread_id, position = context.thread_id, found.positions[-1]
     stored = stored_messages(core, thread_id, position, position + 1)
-    newest = _Place(position, 0, "", has_exactly=False)
+    newest = _Place(position, 0, "", has_exactly=False, is_kept_by_pin=False)
     if stored:
         text = stored[0].text
         exactly = match.value.casefold() in text.casefold()
-        newest = _Place(position, stored[0].tokens, match.line(text), exactly)
+        kept = words_to_pin(stored[0].message) in match
+        newest = _Place(position, stored[0].tokens, match.line(text), exactly, kept)
     ways = _Ways(core, core.log.load(thread_id), match, newest)
     return (
         ways.recall(found),
@@ -191,11 +195,14 @@ class _Ways:
         command: tuple[str, ...] = ("pin", f"{thread_id}/{position}")
         what: int | str = position
         why = f"pinned, the words of message {position} are in every later request"
-        if self._newest.tokens > _SHORT_MESSAGE and self._words:
+        works = self._newest.is_kept_by_pin
+        if self._words and (self._newest.tokens > _SHORT_MESSAGE or not works):
             why = "pinned as a text, it is word for word in every later request"
-            command, what = ("pin", thread_id, "--text", self._words), self._words
+            command, what, works = ("pin", thread_id, "--text", self._words), self._words, True
+        elif not works:
+            why = f"a pin of message {position} keeps its words, and they do not have the value"
         call = f"conversation.pin({what!r})"
-        return WayBack(kind="pin", works=True, why=why, command=command, call=call)
+        return WayBack(kind="pin", works=works, why=why, command=command, call=call)
 
     def focus(self) -> WayBack:
         words = self._words or beginning(self._newest.line, _LONGEST_WORDS)

@@ -82,6 +82,18 @@ def test_a_compaction_that_does_not_keep_it_makes_it_leave() -> None:
     assert fork.command == ("fork", "t", "--at", "6")
 
 
+@pytest.mark.parametrize("words", [(), ("Let me look.",)])
+def test_a_value_outside_of_the_words_of_a_message_is_pinned_as_a_text(
+    words: tuple[str, ...],
+) -> None:
+    call = assistant(*map(text, words), tool_use("c1", command="run 6390 now"))
+    messages = user("Go."), call, user(tool_result("c1")), *talk(3)
+    found = chat_of(*history(*messages), requested(5), performed(5)).why("6390")
+    (pin,) = (way for way in found.ways if way.kind == "pin")
+    assert (pin.works, pin.call) == (True, "conversation.pin('6390')")
+    assert pin.command == ("pin", "t", "--text", "6390")
+
+
 def test_a_ledger_that_keeps_it_is_named_with_its_line() -> None:
     line = LedgerLine(kind="request", text=PORT, position=0)
     events = requested(3), performed(3, ledger=(line,), ledger_shown=1)
