@@ -263,11 +263,20 @@ def naming_commands(db: LogPlace) -> Generator[None]:
         raise
 
 
+_ARGUMENTS = {"inspect": 0, "recall": 2, "why": 2, "diff": 3}
+"""Number of arguments before the options in suggested commands; of other commands it is one."""
+
+
 def next_command(*words: object, db: object) -> str:
-    """Return a command of this program, ready to be typed."""
+    """Return a command of this program, ready to be typed. Arguments come before options in ``words``."""
     usual = LogPlace.parse(os.environ.get(DB_VARIABLE) or DEFAULT_DB)
     named = [] if str(db) == str(usual) else ["--db", str(db)]
-    return f"refold {shlex.join([*map(str, words), *named])}"
+    command, *texts = map(str, words)
+    count = _ARGUMENTS.get(command, 1)
+    given, options = texts[:count], [*texts[count:], *named]
+    if any(text.startswith("-") for text in given):  # It would be read as an option.
+        return f"refold {shlex.join([command, *options, '--', *given])}"
+    return f"refold {shlex.join([command, *given, *options])}"
 
 
 def as_request(made: Context) -> dict[str, object]:

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -334,7 +335,11 @@ def _fold_lines(lines: Sequence[str], address: str) -> Sequence[str]:
     if len(lines) <= FOLDED_OVER:
         return lines
     hidden = len(lines) - HEAD - TAIL
-    return [*lines[:HEAD], f"  … {hidden:,} lines: refold read {address}", *lines[-TAIL:]]
+    return [
+        *lines[:HEAD],
+        f"  … {hidden:,} lines: refold read {shlex.quote(address)}",
+        *lines[-TAIL:],
+    ]
 
 
 Step = TypeVar("Step")

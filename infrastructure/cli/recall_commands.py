@@ -1,5 +1,6 @@
 """``refold recall`` and ``search``: search one conversation or all of them."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
@@ -239,7 +240,8 @@ def _show(found: Recalled, db: LogPlace, thread: str | None) -> None:
         say(f"{found.left_out} more are already shown in full by the context.")
     if found:
         say("[dim]> the hit, (…) the messages before and after it[/dim]")
-        say(f"Next: refold read {clean(found[0].address)} --db {clean(db)}")
+        how = shlex.join(["refold", "read", found[0].address, "--db", str(db)])
+        say(f"Next: {clean(how)}")
         return
     say("Nothing was found.")
     tips = ["other words, as they may appear in the conversation"]

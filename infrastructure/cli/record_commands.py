@@ -1,5 +1,6 @@
 """``refold query``, ``expand``, ``topics`` and ``notes``: records, covered messages and notes."""
 
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -220,7 +221,8 @@ def _record(record: HistoryRecord, begin: int) -> Iterable[tuple[str, str]]:
     yield "\n   … " if record.start + begin else "\n   ", "dim"
     yield text.replace("\n", "\n   "), "dim" if record.erased else ""
     if len(text) < record.length:
-        yield f" … ({record.length:,} characters: refold read {record.address})", "dim"
+        how = shlex.join(["refold", "read", record.address])
+        yield f" … ({record.length:,} characters: {how})", "dim"
     yield "\n", ""
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.command_line import CONTROL, HOSTILE, Refold, talk_file
+import refold as library
+from tests.support.command_line import CONTROL, HOSTILE, Refold, ran, talk_file
 
 pytestmark = pytest.mark.usefixtures("stored")
 
@@ -201,3 +202,12 @@ def test_what_is_shown_commands_no_terminal(refold: Refold, tmp_path: Path) -> N
         done = refold(*words)
         assert "[/red] \\[bold] tail" in done.out
         assert CONTROL.search(done.out) is None
+
+
+def test_the_suggested_command_reads_a_message_of_an_id_with_a_quotation_mark(
+    tmp_path: Path,
+) -> None:
+    with library.open(tmp_path / "agent.db") as memory:
+        memory.conversation("it's").append({"role": "user", "content": "The port is 6390."})
+    found = ran("search", "port", folder=tmp_path).out
+    assert "The port is 6390." in ran(*next_command(found), folder=tmp_path).out
