@@ -83,9 +83,7 @@ def anchor(
     """Show, export or accept the anchor, which records the newest event of each conversation."""
     from refold.infrastructure.maintenance.restore import accept_lost
 
-    if accept and out is not None:
-        raise typer.BadParameter("give either --accept or --out; --out exports what was accepted")
-    if accept and accept_lost(db.file_for("anchor")):
+    if accept and out is None and accept_lost(db.file_for("anchor")):
         state = AnchorState(path=None, conversations=0, accepted=True)
     else:
         with open_existing(db) as memory:

@@ -208,7 +208,6 @@ def test_the_context_as_one_text_is_one_object_with_json(refold: Refold) -> None
         ("settings --markdown --json", "--markdown"),
         ("settings window --markdown", "--markdown"),
         ("settings window --check nope.toml", "--check"),
-        ("anchor --accept --out kept.anchor", "--accept or --out"),
         ("simulate nope.jsonl --chart-theme both", "--chart OUT"),
     ],
 )
