@@ -203,8 +203,7 @@ def open_log_file(
     encodings = Encodings(Keys(key), SQLiteShelf(datastore, trusted=in_memory))
     recorder, mapper = LogRecorder(datastore, encodings), EventMapper(encodings)
     snapshots = SQLiteSnapshots(datastore, "stored_snapshots")
-    lock = _lock_of(name, reading, in_memory=in_memory)
-    held = HeldLog(path, kept, recorder)
+    lock, held = _lock_of(name, reading, in_memory=in_memory), HeldLog(path, kept, recorder)
     with translate_errors(path), closed_on_error(datastore):
         if retry(lambda: make_log(None if in_memory else path, [recorder, snapshots])):
             _begin(lock, held)
