@@ -30,6 +30,7 @@
     ├── TokenCountError                     a request was not counted exactly (application.errors)
     ├── TranscriptError (ValueError)        a transcript file cannot be read (application.errors)
     ├── TargetExists                        the file to write already exists
+    ├── FileRefused (ValueError)            a command on memory files failed (domain.memory_files)
     ├── FoldError                           the function of a follower failed (application.errors)
     └── LogError                            a problem with the log (application.errors)
         ├── LogNotFound, LogNotWritable, LogFull, LogBusy, LogGone

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from .errors import RefoldError
+
 Command = Literal["create", "str_replace", "insert", "delete", "rename", "undo"]
 ROOT = "/memories"
 _NUMBER_WIDTH = 6
@@ -12,7 +14,7 @@ _LEVELS = 2
 """Levels of folders that a view of a folder shows."""
 
 
-class FileRefused(ValueError):
+class FileRefused(RefoldError, ValueError):
     """A command cannot be carried out. The message is for the model, and nothing was changed."""
 
 

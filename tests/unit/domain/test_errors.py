@@ -2,6 +2,7 @@
 
 import copy
 import importlib
+import inspect
 import pickle
 import pkgutil
 from collections.abc import Callable, Iterator
@@ -66,6 +67,13 @@ def test_no_kind_of_error_needs_more_than_its_parts() -> None:
         vars(error)["thread_id"] = "t"
         got = pickle.loads(pickle.dumps(error))
         assert (type(got), str(got), vars(got)) == (kind, "it failed", {"thread_id": "t"})
+
+
+def test_every_public_exception_derives_from_one_class() -> None:
+    public = [getattr(refold, name) for name in refold.__all__]
+    raised = [one for one in public if inspect.isclass(one) and issubclass(one, Exception)]
+    others = [one for one in raised if not issubclass(one, (refold.RefoldError, Warning))]
+    assert others == []
 
 
 def _fail(number: int) -> int:
