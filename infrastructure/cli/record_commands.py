@@ -24,6 +24,7 @@ from .arguments import (
     naming_commands,
     next_command,
     open_existing,
+    refuse_unknown,
     require,
     single_span,
     span_of_options,
@@ -167,6 +168,8 @@ def _resolve_summary(memory: Memory, given: str, position: str | None) -> tuple[
     if active is None:
         raise UnknownSummary(given, where.thread, [])
     if where.spans and not active.covers(begin):
+        if not conversation.explain(begin, begin + 1):
+            refuse_unknown(conversation, where.spans[0], None)
         raise InvalidSetting(
             f"message {begin} of {where.thread!r} is in the context: the active summary covers "
             f"{format_span(active.covered_from, active.first_kept_index - 1)}"

@@ -60,7 +60,8 @@ def old_versions(
         except LogDamaged:
             continue
         if not state.older_live:
-            found[stream] = Old(min(state.live_from, version + 1 - keep), _versions_in_use(state))
+            end = max(0, min(state.live_from, version + 1 - keep))
+            found[stream] = Old(end, _versions_in_use(state))
     return found
 
 

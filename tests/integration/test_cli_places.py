@@ -113,6 +113,7 @@ def test_expand_names_the_active_summary_by_its_conversation(refold: Refold) -> 
     assert refold("expand", active[:8], "--json").answer["summary_id"] == active
     assert refold("expand", ALIKE, "--json").answer["error"] == "UnknownSummary"
     assert "is in the context" in refold("expand", f"{NAME}/75").err
+    assert "there is no message at position 999" in refold("expand", f"{NAME}/999").err
 
 
 @pytest.mark.usefixtures("stored")

@@ -144,6 +144,11 @@ def test_what_is_live_and_what_is_new_stays_as_it_is(path: Path) -> None:
     assert max(compressed) < state.live_from
 
 
+def test_any_number_of_newest_events_can_be_kept(path: Path) -> None:
+    with refold.open(path) as memory:
+        assert memory.compress(keep=10**30).events == 0
+
+
 @pytest.mark.slow
 def test_the_newest_events_can_be_kept_as_they_are(path: Path) -> None:
     with refold.open(path) as memory:
