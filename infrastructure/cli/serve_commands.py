@@ -60,8 +60,8 @@ begin with `{OTHERS}` are ignored. `refold settings` shows every value and its s
 `refold settings --check FILE` checks a policy file. `REFOLD_DB` is not a setting: it names the log for commands
 without `--db`.
 
-A `CompactionPolicy` that is created with an invalid value is refused in the same way. A limit that depends on another setting, such as
-that of `chunk_least`, is checked when the memory is opened.
+A `CompactionPolicy` that is created with an invalid value is refused in the same way. A limit that depends on another
+setting, such as that of `chunk_least`, is checked when the memory is opened.
 
 Shares are fractions of the context window unless they say otherwise.
 """
