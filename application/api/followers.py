@@ -122,6 +122,7 @@ class Follower:
             InvalidSetting: the tables are those of another log, or a newer version of the fold filled them.
             LogError: the log or the tables cannot be used.
         """
+        self._opened.process.check()
         with self._lock:
             if self._is_up_to_date():
                 return 0
@@ -145,6 +146,7 @@ class Follower:
             FoldError: the fold raised an error. Nothing was changed.
             LogError: the log or the tables cannot be used. Nothing was changed.
         """
+        self._opened.process.check()
         with self._lock:
             for _ in range(TRIES):
                 try:
@@ -170,6 +172,7 @@ class Follower:
         Raises:
             InvalidSetting: ``every`` is not a positive number.
         """
+        self._opened.process.check()
         with self._lock:
             if self._following is None:
                 self._following = _Following(self, every)
@@ -177,6 +180,8 @@ class Follower:
 
     def stop(self) -> None:
         """Stop looking for new events. An update that runs ends first."""
+        if not self._opened.process.is_this:  # Neither the thread nor who holds the lock is here.
+            return
         with self._lock:
             following, self._following = self._following, None
         if following is not None:

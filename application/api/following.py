@@ -32,8 +32,21 @@ class FollowingMemory:
         self._memory = memory
         self._owner = owner
         core = self._blocking._core  # pyright: ignore[reportPrivateUsage]
-        self._lists = FollowedLists(core, owner)
+        self._followed = FollowedLists(core, owner)
         """It starts a thread only where a blocking caller has a summary written."""
+
+    def check_process(self) -> None:
+        """Raise before a lock is taken if this process was forked: a thread that it does not have may hold the lock.
+
+        Raises:
+            OpenedBeforeFork: the memory was opened before the fork.
+        """
+        self._blocking._opened.process.check()  # pyright: ignore[reportPrivateUsage]
+
+    @property
+    def _lists(self) -> FollowedLists:
+        self.check_process()
+        return self._followed
 
     def follow(self, thread_id: str, messages: Sequence[object], **missing: Any) -> str:
         """Store the messages that are new, as ``FollowedLists.follow`` does."""

@@ -232,3 +232,70 @@ def test_a_fork_while_another_thread_computes_a_property_does_not_hang(tmp_path:
     words = [sys.executable, "-c", PAUSED, str(tmp_path)]
     ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert ended.stdout.split() == ["7"], ended.stderr
+
+
+LOCKED = """
+import asyncio, sys, threading, time, warnings
+from pathlib import Path
+import refold
+from refold.adapters.claude_agent import RefoldSessionStore
+from refold.adapters.openai_agents import RefoldSession
+from refold.application.api.following import FollowingMemory
+from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
+from tests.support.forking import ended, in_child
+
+warnings.simplefilter("ignore")
+held, forked = threading.Event(), threading.Event()
+
+def hold():
+    if not forked.is_set():
+        held.set()
+        forked.wait(30)
+
+class HoldingCounter(EstimatingTokenCounter):
+    def count_message(self, message):
+        hold()
+        return super().count_message(message)
+
+SAID, KEY = {"role": "user", "content": "hi"}, {"project_key": "p", "session_id": "s"}
+memory = refold.open(Path(sys.argv[1]) / "a.db", counter=HoldingCounter(), telemetry=False)
+words = Path(sys.argv[1]) / "words.db"
+follower = memory.follow("words", lambda event, tables: hold(), into=words)
+lists, store, session = FollowingMemory(memory), RefoldSessionStore(memory), RefoldSession("o", memory)
+entry = {"type": "user", "uuid": "u1", "message": SAID}
+ways = {
+    "list": lambda: lists.follow("t", [SAID]),
+    "store": lambda: asyncio.run(store.append(KEY, [entry])),
+    "session": lambda: asyncio.run(session.add_items([SAID])) or asyncio.run(session.get_items()),
+    "update": follower.update,
+    "rebuild": follower.rebuild,
+    "stop": lambda: follower.stop() or follower.close(),
+}
+way = sys.argv[2]
+if way in ("update", "rebuild", "stop"):
+    forked.set()
+    memory.conversation("t").append(SAID)
+    forked.clear()
+thread = threading.Thread(target=follower.update if way == "stop" else ways[way])
+thread.start()
+held.wait()
+child = in_child(ways[way])
+ended(child)
+forked.set()
+thread.join()
+memory.close()
+"""
+
+
+@pytest.mark.slow(but=["list", "store"])
+@pytest.mark.parametrize("way", ["list", "store", "session", "update", "rebuild", "stop"])
+def test_what_another_thread_uses_at_a_fork_is_refused_in_the_child_at_once(
+    tmp_path: Path, way: str
+) -> None:
+    for package in ("claude_agent_sdk", "agents"):
+        pytest.importorskip(package)
+    words = [sys.executable, "-c", LOCKED, str(tmp_path), way]
+    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    expected = {"stop": "", "session": "[{'role': 'user', 'content': 'hi'}]\n"}
+    refused = f"OpenedBeforeFork: {tmp_path / 'a.db'} {INHERITED}\n"
+    assert (ended.stdout, ended.stderr) == (expected.get(way, refused), "")

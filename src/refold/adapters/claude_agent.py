@@ -127,6 +127,7 @@ class RefoldSessionStore:
 
     def _append(self, key: Key, entries: Sequence[Entry]) -> None:
         name = _name(key)
+        self._memory.check_process()
         with self._lock:
             for _ in range(_TRIES - 1):
                 try:

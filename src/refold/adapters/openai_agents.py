@@ -25,7 +25,7 @@ from refold.application.api.following import Failures, FollowingMemory, says_the
 from refold.application.api.memory import Memory
 from refold.application.api.results import Context, StoredMessage
 from refold.application.conversation.parsing import plain_json, read_messages, read_thread_id
-from refold.application.errors import ThreadExists
+from refold.application.errors import OpenedBeforeFork, ThreadExists
 from refold.application.rendering.request_forms import responses_request
 from refold.application.runtime.opening_process import waiting_at_most
 from refold.application.runtime.plain_lines import conversation as named
@@ -188,6 +188,10 @@ class RefoldSession:
         self, call: Callable[[], Answer], otherwise: Callable[[], Answer]
     ) -> tuple[Answer, Exception | None]:
         """Return the answer. If the memory cannot be used, return the other one, and why."""
+        try:
+            self._memory.check_process()
+        except OpenedBeforeFork as error:
+            return otherwise(), error
         with self._lock:
             try:
                 self._store_kept()
@@ -329,6 +333,7 @@ class RefoldSession:
 
         ``is_turn``: whether it is the run's own input. After a handoff it may be one that has the whole session.
         """
+        self._memory.check_process()
         with self._lock:
             self._store_kept()
             kept = without_halves(self._newest(_COMPARED), self._given, given)
@@ -347,6 +352,7 @@ class RefoldSession:
 
     def _has_as_many(self, name: str, items: int) -> bool:
         """Return whether a conversation has so many items."""
+        self._memory.check_process()
         with self._lock:
             return self._count(self._memory.conversation(name)) == items
 
