@@ -336,7 +336,10 @@ class OneReadConnection(ReadingConnection):
     It is not kept: as soon as there is room, SQLite opens the log as usual.
     """
 
-    closing = True
+    @property
+    def closing(self) -> bool:
+        """True, so that the pool closes it when it comes back."""
+        return True
 
     def __init__(self, path: Path, error: sqlite3.Error) -> None:
         """Connect to the log at ``path``. ``error`` is that of SQLite, which a write raises."""

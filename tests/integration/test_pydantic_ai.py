@@ -490,14 +490,15 @@ def test_a_file_by_its_address_stays_in_one_conversation_after_a_restart(
         return ModelResponse(parts=[TextPart("Well.")])
 
     prompts: list[Any] = [["What is this?", given], "Go on.", "And then?"]
+    rows: list[tuple[str, int]] = []
     for prompt in prompts:
         with refold.open(tmp_path / "a.db", telemetry=False) as memory:
             capability = MemoryCapability(memory, thread="t")
             agent: Any = pydantic_ai.Agent(FunctionModel(answer), capabilities=[capability])
             history = stored_messages(memory.conversation("t"))
             asyncio.run(agent.run(prompt, message_history=history))
-            (row,) = memory.conversations()
-    assert (row.thread_id, row.messages) == ("t", 6)
+            rows = [(row.thread_id, row.messages) for row in memory.conversations()]
+    assert rows == [("t", 6)]
 
 
 def test_what_is_no_memory_is_refused() -> None:

@@ -363,7 +363,7 @@ def test_a_request_whose_turns_are_not_kept_is_rendered_once_if_no_line_matches(
         "name": "web_search",
         "input": {"query": "x"},
     }
-    found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
+    found: dict[str, Any] = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
     said = {"type": "text", "text": "I found nothing."}
     say(conversation, "user", "Search for x.")
     conversation.append({"role": "assistant", "content": [searched, found, said]})
