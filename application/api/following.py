@@ -3,10 +3,11 @@
 import asyncio
 import logging
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from refold.application.conversation.followed_lists import FollowedLists
+from refold.application.conversation.stream_places import stored_messages
 from refold.application.errors import LogBusy
 from refold.application.ports.read_models import ConversationRow
 from refold.application.recall.hits import Recalled
@@ -18,7 +19,7 @@ from .async_memory import AsyncConversationMemory, AsyncMemory, blocking_memory
 from .blocking import in_thread, run_to_end
 from .conversation_memory import ConversationMemory
 from .memory import Memory
-from .results import Context
+from .results import Context, StoredMessage
 
 _TRIES = 8
 """How often a list is followed again because another agent has gone on in its conversation."""
@@ -173,6 +174,14 @@ def blocking_conversation(
             value=conversation,
         )
     return conversation
+
+
+def messages_of_forks(conversation: ConversationMemory) -> Iterator[list[StoredMessage]]:
+    """Yield the messages of each fork in which a list of a conversation went on, that of the newest activity first."""
+    core, thread_id = conversation._core, conversation.thread_id  # pyright: ignore[reportPrivateUsage]
+    forks = FollowedLists(core).forks(thread_id)
+    for fork in sorted(forks, key=lambda row: (row.last_activity, row.thread_id), reverse=True):
+        yield stored_messages(core, fork.thread_id)
 
 
 class MemoryUnusedWarning(UserWarning):

@@ -199,9 +199,8 @@ class FollowedLists:
                 return
             if _same_beginning(before, asked) < len(asked):
                 return
-            message = _plain(reply)
+            message, owners = _plain(reply), Owners(self._owner, None)
             keys = _keys(before.last_key, before.length, [message])
-            owners = Owners(self._owner, None)
             append(self._core, before.thread_id, message, key=keys, owners=owners)
             thread.followed = before._replace(
                 messages=(*before.messages, copy.deepcopy(message)), keys=(*before.keys, *keys)
@@ -300,8 +299,7 @@ class FollowedLists:
         A fork may have come from another place: where a list was cut and then went on with the same words.
         """
         given.read_beginning()
-        rows = self._core.views.iter_conversations(f"{root}~")
-        forks = [r for r in rows if 0 < r.messages <= len(given) and self._is_fork(root, r)]
+        forks = [row for row in self.forks(root) if 0 < row.messages <= len(given)]
         for row in sorted(forks, key=lambda row: (-row.messages, row.thread_id)):
             last = self._key_at(row.thread_id, row.messages - 1)
             if last == given.keys[row.messages - 1]:
@@ -312,6 +310,12 @@ class FollowedLists:
             if stored == length:
                 return _Place(row.thread_id, stored, stored)
         return None
+
+    def forks(self, root: str) -> list[ConversationRow]:
+        """Return the forks in which lists of a thread went on."""
+        return [
+            r for r in self._core.views.iter_conversations(f"{root}~") if self._is_fork(root, r)
+        ]
 
     def _is_fork(self, root: str, row: ConversationRow) -> bool:
         """Return whether a conversation is a fork of a thread, and not a thread of its own that is named like one."""
@@ -408,8 +412,7 @@ def _same_beginning(before: Followed | None, given: Sequence[Given]) -> int:
 
 def _keys(link: str, start: int, given: Sequence[Given]) -> list[str]:
     """Return the keys of messages from position ``start`` on. ``link``: key of the message before them."""
-    digest = link.partition(":")[2]
-    keys: list[str] = []
+    digest, keys = link.partition(":")[2], list[str]()
     for position, message in enumerate(given, start):
         digest = sha256(f"{digest}{meaning(message)}".encode("utf-8", "surrogatepass")).hexdigest()
         keys.append(f"{position}:{digest}")

@@ -46,6 +46,7 @@ from pydantic_ai.models.anthropic import AnthropicModel  # noqa: E402
 from pydantic_ai.models.function import FunctionModel  # noqa: E402
 from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: E402
 
+from refold.adapters import pydantic_ai_messages  # noqa: E402
 from refold.adapters.pydantic_ai import MemoryCapability, stored_messages  # noqa: E402
 from refold.adapters.pydantic_ai_messages import GivenMessages  # noqa: E402
 
@@ -523,3 +524,54 @@ def test_the_stored_history_is_read_from_either_face(tmp_path: Path) -> None:
 
 def test_the_code_of_the_page_runs_and_prints_what_it_shows(tmp_path: Path) -> None:
     assert_page_runs("pydantic-ai.md", tmp_path)
+
+
+@pytest.mark.parametrize("erased", [[], [4]])
+def test_a_history_whose_results_had_files_in_the_same_message_goes_on_after_an_upgrade(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, erased: list[int]
+) -> None:
+    """Before 0.11, a request was one message. Now it is two, so its list goes on in a fork."""
+    seen: list[list[int]] = []
+
+    def answer(messages: Any, info: Any) -> ModelResponse:
+        asked = [n for n in range(9) if f"question {n}" in str(messages)]
+        if asked == [0] and not seen:
+            seen.append(asked)
+            return ModelResponse(parts=[ToolCallPart("look", {}, tool_call_id="c1")])
+        seen.append(asked)
+        return ModelResponse(parts=[TextPart(f"answer {asked[-1]}")])
+
+    def whole(message: Any) -> list[Any]:
+        return [message]
+
+    def ask(number: int) -> list[Any]:
+        with refold.open(tmp_path / "a.db", telemetry=False) as memory:
+            capability = MemoryCapability(memory, thread="t")
+            agent: Any = pydantic_ai.Agent(FunctionModel(answer), capabilities=[capability])
+
+            def look() -> Any:
+                return pydantic_ai.ToolReturn(
+                    "seen", content=[BinaryContent(b"\x89PNG", media_type="image/png")]
+                )
+
+            agent.tool_plain(look)
+            history = stored_messages(memory.conversation("t"))
+            asyncio.run(agent.run(f"question {number}", message_history=history))
+            return history
+
+    with monkeypatch.context() as before:
+        before.setattr(pydantic_ai_messages, "_split", whole)
+        ask(0)
+        ask(1)
+    with refold.open(tmp_path / "a.db", telemetry=False) as memory:
+        for position in erased:
+            memory.conversation("t").erase(position)
+    histories = [ask(number) for number in range(2, 6)]
+    kept = [0] if erased else [0, 1]
+    assert seen[-4:] == [[*kept, *range(2, number + 1)] for number in range(2, 6)]
+    assert [len(history) for history in histories] == [6, 9, 11, 13]
+    with refold.open(tmp_path / "a.db", telemetry=False) as memory:
+        assert len(memory.conversations()) == 2
+        [fork] = [row.thread_id for row in memory.conversations() if row.thread_id != "t"]
+        memory.erase_conversation(fork)
+        assert len(stored_messages(memory.conversation("t"))) == 6

@@ -4,6 +4,7 @@ import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from itertools import zip_longest
 from typing import Any
 
@@ -26,7 +27,7 @@ from pydantic_ai.messages import (
 
 from refold.application.api.async_memory import AsyncConversationMemory
 from refold.application.api.conversation_memory import ConversationMemory
-from refold.application.api.following import blocking_conversation
+from refold.application.api.following import blocking_conversation, messages_of_forks
 from refold.application.api.results import Context, StoredMessage
 from refold.domain.messages import Block
 from refold.infrastructure.transcripts.transcript_source import arguments_of
@@ -314,9 +315,25 @@ def stored_messages(
     Raises:
         InvalidSetting: it is no conversation.
     """
+    given = blocking_conversation(conversation)
+    history = _history(given.messages())
+    if all(len(_split(message)) == 1 for message in history):
+        return history
+    # Before 0.11, such a request was one message. Now it is several, so that its list goes on in a fork.
+    parts = _parts(history)
+    forks = map(_history, messages_of_forks(given))
+    return next((fork for fork in forks if _parts(fork)[: len(parts)] == parts), history)
+
+
+def _parts(history: Sequence[ModelMessage]) -> list[Any]:
+    """Return what a history says, without times: a part that is made from what is stored has that of now."""
+    parts: list[Any] = [part for message in history for part in message.parts]
+    return [replace(p, timestamp=datetime.min) if hasattr(p, "timestamp") else p for p in parts]
+
+
+def _history(every: Sequence[StoredMessage]) -> list[ModelMessage]:
     found: list[ModelMessage] = []
     names: dict[str, str] = {}
-    every = blocking_conversation(conversation).messages()
     for stored, following in zip_longest(every, every[1:]):
         blocks = stored.message.blocks()
         names |= {str(b["id"]): str(b["name"]) for b in blocks if b.get("type") == "tool_use"}
