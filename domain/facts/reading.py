@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
@@ -153,13 +154,13 @@ class ReadOnce:
 
     def _forget_gone(self) -> None:
         """Forget messages that are no longer in memory. The others are not looked at: they may be many."""
-        while self._gone:
-            gone = self._gone.popleft()
-            known = self._known.get(gone.key)
-            if (
-                known is not None and known.message is gone
-            ):  # A new message may have the same address.
-                self._known.pop(gone.key, None)
+        with suppress(IndexError):  # Another thread may have taken the last one.
+            while self._gone:
+                gone = self._gone.popleft()
+                known = self._known.get(gone.key)
+                # A new message may have the same address.
+                if known is not None and known.message is gone:
+                    self._known.pop(gone.key, None)
 
     def forget(self) -> None:
         """Forget everything that was read."""

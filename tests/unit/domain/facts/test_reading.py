@@ -1,6 +1,8 @@
 """Facts of messages: each text is copied from its message, with its kind, its place and its state."""
 
 import gc
+from collections import deque
+from typing import Any
 
 import pytest
 
@@ -224,6 +226,19 @@ def test_what_was_read_is_forgotten_with_its_message(read: list[int]) -> None:
     gc.collect()
     reading.read([])
     assert not reading._known  # pyright: ignore[reportPrivateUsage]
+
+
+class Taken(deque[Any]):
+    """A queue whose last item another thread takes after a look at it."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def test_another_thread_may_forget_what_is_gone() -> None:
+    reading, messages = ReadOnce(), [(0, person("fix src/a.py"))]
+    reading._gone = Taken()  # pyright: ignore[reportPrivateUsage]
+    assert reading.read(messages) == read_messages(messages)
 
 
 def test_a_second_result_of_a_call_is_of_an_unknown_one() -> None:
