@@ -293,10 +293,10 @@ def test_nothing_is_read_ahead_while_compactions_run_in_the_background(
     counts = counted(monkeypatch)
     path, made = tmp_path / "agent.db", list[Request]()
     with refold.open(path, window=60_000, summariser="extractive", background=True) as memory:
-        while not made or made[-1].share < 0.9:
+        while not made or made[-1].share < 0.8:  # Notes are taken from 0.86 on.
             first = 1_000 + len(made)
             made += played(memory.conversation("chat"), range(first, first + 1), counts)
-    assert made[-1].share < 1
+    assert made[-1].share < 0.85
     assert not any(one.read for one in made)
 
 
