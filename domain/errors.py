@@ -52,11 +52,11 @@ class RefoldError(Exception):
     """Base class of all errors that refold raises on purpose."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Return the parts to copy, with the text as it is: ``__init__`` takes what the text is made of."""
-        return _remade, (type(self), *self.args), self.__dict__
+        """Return how to copy the error. Its text is copied as it is, because ``__init__`` takes other arguments."""
+        return _copied, (type(self), *self.args), self.__dict__
 
 
-def _remade(kind: type[RefoldError], *args: object) -> RefoldError:
+def _copied(kind: type[RefoldError], *args: object) -> RefoldError:
     return kind.__new__(kind, *args)
 
 

@@ -228,16 +228,19 @@ def _rest_of(
     kept: Sequence[Original | None],
     whole: Sequence[Block] | None,
 ) -> ParsedMessage | None:
-    """Return what a stored part lacks, or None. ``kept``: forms up to it, ``whole``: blocks if the first is there."""
-    from .message_meaning import identity, written_between
+    """Return what a stored part lacks, or None if it lacks nothing.
+
+    ``kept``: the foreign forms of the parts up to it. ``whole``: the blocks of these parts, or None if one is missing.
+    """
+    from .message_meaning import added_blocks, identity
 
     blocks, own = item.message.blocks(), [*map(identity, part.blocks())]
-    left = written_between(blocks, whole) if whole and item.original is None else ()
-    if not left and [*map(identity, blocks[end - len(own) : end])] == own:
-        left = blocks[end:]
-    if not left:
+    added = added_blocks(blocks, whole) if whole and item.original is None else ()
+    if not added and [*map(identity, blocks[end - len(own) : end])] == own:
+        added = blocks[end:]
+    if not added:
         return None
-    rest = replace(item.message, content=left)
+    rest = replace(item.message, content=added)
     are_all = whole is not None
     form = items_after(kept, item.original, item.message.content, rest.content, are_all=are_all)
     return ParsedMessage(rest, None, item.model, item.stop_reason, form)

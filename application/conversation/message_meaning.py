@@ -9,7 +9,7 @@ from refold.domain.value import is_list, is_object
 
 from .addresses import is_marker
 
-_LATER = (*THINKING, "tool_use", "tool_result")
+_ADDED_LATER = (*THINKING, "tool_use", "tool_result")
 
 
 def same_beginning(stored: Iterable[Message | None], recorded: Iterable[Message]) -> int:
@@ -21,14 +21,14 @@ def same_beginning(stored: Iterable[Message | None], recorded: Iterable[Message]
     pairs = enumerate(zip(stored, recorded, strict=False), start=1)
     count = 0
     for count, (known, given) in pairs:
-        if known is None or is_stub(given):
+        if known is None or was_erased_at_source(given):
             continue
         if meaning(known.model_dump()) != meaning(given.model_dump()):
             return count - 1
     return count
 
 
-def is_stub(message: Message) -> bool:
+def was_erased_at_source(message: Message) -> bool:
     """Return whether a message was erased in the log that it comes from."""
     results = (b.get("content") for b in message.blocks() if b.get("type") == "tool_result")
     return is_marker(said(message)) or any(isinstance(r, str) and is_marker(r) for r in results)
@@ -45,18 +45,19 @@ def identity(block: Block) -> Block:
             return block
 
 
-def written_between(blocks: Sequence[Block], known: Iterable[Block]) -> tuple[Block, ...]:
-    """Return the blocks that are not among ``known``, if they are results, calls or reasoning and the known ones stay.
+def added_blocks(blocks: Sequence[Block], known: Iterable[Block]) -> tuple[Block, ...]:
+    """Return the blocks that a message has besides the ``known`` ones, or none if a known one is missing.
 
-    A tool writes them where they belong: results end in any order, and reasoning stands before its answer.
+    They must be calls, results or reasoning. A tool writes these where they belong: results come in any order, and
+    reasoning stands before its answer.
     """
-    left, names = list(blocks), [*map(identity, blocks)]
+    added, names = list(blocks), [*map(identity, blocks)]
     for name in map(identity, known):
         if name not in names:
             return ()
         place = names.index(name)
-        del left[place], names[place]
-    return tuple(left) if all(block.get("type") in _LATER for block in left) else ()
+        del added[place], names[place]
+    return tuple(added) if all(block.get("type") in _ADDED_LATER for block in added) else ()
 
 
 def meaning(message: Mapping[str, Any]) -> str:

@@ -14,10 +14,10 @@ from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.conversation.appending import GROWING
 from refold.application.conversation.message_meaning import (
+    added_blocks,
     identity,
-    is_stub,
     same_beginning,
-    written_between,
+    was_erased_at_source,
 )
 from refold.application.conversation.parsing import plain_message
 from refold.application.conversation.transcripts import (
@@ -333,13 +333,13 @@ def _is_begin(stored: Message | None, message: Message) -> bool:
 
     One that was erased in the log that it was exported from cannot be compared.
     """
-    if stored is None or is_stub(message):
+    if stored is None or was_erased_at_source(message):
         return True
     if replace(stored, content="") != replace(message, content=""):
         return False
     blocks, known = message.blocks(), stored.blocks()
     is_begin = [*map(identity, blocks[: len(known)])] == [*map(identity, known)]
-    return is_begin or bool(written_between(blocks, known))
+    return is_begin or bool(added_blocks(blocks, known))
 
 
 def _store(

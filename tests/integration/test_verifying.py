@@ -322,20 +322,21 @@ def test_an_erasure_by_another_process_during_a_verification_is_no_damage(
         assert memory.verify().damage == ()
 
 
+def run_short_of_memory(*_: object) -> None:
+    raise MemoryError
+
+
 @pytest.mark.parametrize("function", ["rows_of", "_damage_of_file"])
 def test_too_little_memory_for_a_check_is_no_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:
     path = tmp_path / "agent.db"
 
-    def fail(*_: object) -> None:
-        raise MemoryError
-
     with refold.open(path) as memory:
         memory.conversation("t").append({"role": "user", "content": "the port is 5433"})
         memory.conversations()
         with monkeypatch.context() as short:
-            short.setattr(projection_check, function, fail)
+            short.setattr(projection_check, function, run_short_of_memory)
             with pytest.raises(LogError, match=r"read models .*there is not enough memory"):
                 memory.verify()
         assert memory.verify().ok
@@ -346,12 +347,9 @@ def test_a_damaged_size_that_no_memory_can_hold_is_damage(
 ) -> None:
     path = tmp_path / "agent.db"
 
-    def fail(*_: object) -> None:
-        raise MemoryError
-
     with refold.open(path) as memory:
         memory.conversation("t").append({"role": "user", "content": "the port is 5433"})
         memory.conversations()
         execute(tmp_path / "agent.views.db", "DROP INDEX messages_of_others")
-        monkeypatch.setattr(projection_check, "rows_of", fail)
+        monkeypatch.setattr(projection_check, "rows_of", run_short_of_memory)
         assert ("views", "unreadable") in {(one.place, one.kind) for one in memory.verify().damage}
