@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from refold.application.api.results import CompactionMark, StoredMessage
 from refold.application.ports.conversation_log import LoggedEvent
-from refold.application.projections.row_changes import message_time
+from refold.application.projections.row_changes import listed_time
 from refold.application.runtime.core import Core
 from refold.domain.conversation import Conversation
 from refold.domain.errors import UnknownMessage
@@ -241,34 +241,31 @@ def iter_messages(
     active = state.summary
     summary = None if active is None else core.views.summary(thread_id, active.summary_id)
     mark = None if summary is None else _mark(summary)
-    return (
-        _stored_message(logged, event, summary, mark)
-        for logged in chain.from_iterable(pages)
-        if isinstance(event := logged.event, MessageAppended)
-    )
+    return _stored_messages(chain.from_iterable(pages), summary, mark)
 
 
-def _stored_message(
-    logged: LoggedEvent,
-    event: MessageAppended,
-    summary: SummaryRow | None,
-    mark: CompactionMark | None,
-) -> StoredMessage:
-    position = event.position
-    # The log has checked the event, so nothing is left to validate.
-    return build_unvalidated(
-        StoredMessage,
-        position=position,
-        message_id=event.message_id,
-        version=logged.version,
-        message=event.message,
-        at=message_time(logged, event),
-        tokens=event.tokens,
-        mark=mark if mark and position == mark.first_kept_index else None,
-        summary_id=summary.summary_id if summary and summary.covers(position) else None,
-        erased=logged.erased,
-        original=event.whole_original,
-    )
+def _stored_messages(
+    events: Iterable[LoggedEvent], summary: SummaryRow | None, mark: CompactionMark | None
+) -> Iterator[StoredMessage]:
+    for logged in events:
+        said, fields = logged.said, logged.message
+        if said is None or fields is None:
+            continue
+        position = fields["position"]
+        # The log has checked the event, so nothing is left to validate.
+        yield build_unvalidated(
+            StoredMessage,
+            position=position,
+            message_id=fields["message_id"],
+            version=logged.version,
+            message=said,
+            at=listed_time(logged, fields),
+            tokens=fields["tokens"],
+            mark=mark if mark and position == mark.first_kept_index else None,
+            summary_id=summary.summary_id if summary and summary.covers(position) else None,
+            erased=logged.erased,
+            original=logged.original,
+        )
 
 
 def _mark(row: SummaryRow) -> CompactionMark:

@@ -7,8 +7,9 @@ from typing import ClassVar, NamedTuple, NotRequired, Protocol, TypedDict
 
 from refold.application.conversation.loaded import LoadedConversation
 from refold.domain.events import Event, MessageAppended
-from refold.domain.messages import Author, Block, Role
+from refold.domain.messages import Author, Block, Message, Role
 from refold.domain.notes import Rewritten
+from refold.domain.originals import Original
 
 PAGE = 500
 """Number of events of a page: decoding them costs much more than finding the page."""
@@ -95,6 +96,18 @@ class LoggedEvent:
     """True if content was erased from it; ``event`` is the remaining part."""
     is_unread: ClassVar[bool] = False
     """True for a message whose event is made when it is first used."""
+
+    @property
+    def said(self) -> Message | None:
+        """The appended message, or None for another event."""
+        event = self.event
+        return event.message if isinstance(event, MessageAppended) else None
+
+    @property
+    def original(self) -> Original | None:
+        """The form in which another API gave the message, or None."""
+        event = self.event
+        return event.whole_original if isinstance(event, MessageAppended) else None
 
     @property
     def message(self) -> MessageFields | None:

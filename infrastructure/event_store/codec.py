@@ -5,7 +5,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, get_args
@@ -17,19 +17,16 @@ from refold.domain import events
 from refold.domain.conversation import Conversation
 from refold.domain.late_model import late_classes
 from refold.domain.messages import Message
-from refold.domain.originals import Original
 from refold.domain.value import (
     V,
-    build_unvalidated,
     fields_of,
-    from_stored,
     is_object,
     plain_fields,
     replace,
     stated_fields,
 )
 
-from .plain_shapes import Unusual, read_plain
+from .plain_shapes import CodecError, Unusual, message_appended, read_plain
 
 Json = dict[str, Any]
 Upcaster = Callable[[Json], Json]
@@ -243,10 +240,6 @@ MESSAGE_APPENDED = "message_appended"
 NAME_OF = {cls: name for name, cls in NAMES.items()}
 
 
-class CodecError(ValueError):
-    """A stored event has a name, shape or fields that this version of refold cannot read."""
-
-
 class NewerShape(CodecError):
     """A stored event has a name or shape of a newer version of refold."""
 
@@ -415,36 +408,3 @@ def _lenient(payload: bytes) -> object:
         return json.loads(payload)
     except ValueError as error:
         raise CodecError(f"the payload is not JSON: {error}") from error
-
-
-def message_appended(fields: Json) -> events.MessageAppended:
-    """Return the event with the stored fields of a message, which are changed.
-
-    Most events are messages. A digest has proved that these are the fields of a validated event, and to
-    validate them again would double the cost of every load.
-
-    Raises:
-        CodecError: the fields are not those of a message.
-    """
-    try:
-        message = fields["message"]
-        content, given = message["content"], message.get
-        fields["message"] = from_stored(
-            Message,
-            {
-                "role": message["role"],
-                "content": content if isinstance(content, str) else tuple(content),
-                "author": given("author"),
-                "extra": given("extra"),
-                "unknown": tuple(given("unknown", ())),
-            },
-        )
-        if (original := fields.get("original")) is not None:
-            fields["original"] = build_unvalidated(
-                Original, format=original["format"], data=original["data"]
-            )
-        if "written_at" in fields:
-            fields["written_at"] = datetime.fromisoformat(fields["written_at"])
-        return from_stored(events.MessageAppended, fields)
-    except (KeyError, TypeError, ValueError) as error:
-        raise CodecError(f"event 'message_appended' cannot be read: {error!r}") from error

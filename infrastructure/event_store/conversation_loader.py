@@ -16,6 +16,7 @@ from refold.application.conversation.loaded import (
     reverted_summaries,
 )
 from refold.application.errors import LogDamaged
+from refold.application.ports.conversation_log import LoggedEvent
 from refold.domain.conversation import Conversation
 from refold.domain.events import (
     CompactionPerformed,
@@ -37,7 +38,10 @@ from .envelope import RecordedEvent, link_of
 from .recorder import Head
 from .snapshots import SnapshotStore
 from .stored_messages import LARGEST_WINDOW, MOST_HELD, MessageReader, stored_run
-from .stream_reads import BATCH, StreamReader, follows, open_row
+from .stream_reads import BATCH, PassedOver, StreamReader, follows, open_row
+
+Read = Callable[[], Sequence[LoggedEvent | PassedOver]]
+"""Reads events of one stream."""
 
 
 class StreamFolding:
@@ -307,3 +311,36 @@ class RememberedStreams:
     def clear(self) -> None:
         """Remove all conversations."""
         self._streams.clear()
+
+
+def read_all(
+    thread_id: str,
+    wanted: Sequence[int],
+    read: Read,
+    head: Callable[[], int],
+) -> Sequence[LoggedEvent]:
+    """Return the events that ``read`` returns, after checking that all ``wanted`` versions are among them.
+
+    Those that are ``PassedOver`` are left out.
+    Versions after ``head()``, the newest version of the stream, may be missing.
+
+    Raises:
+        LogDamaged: an event is missing.
+    """
+    lacking: int | None = None
+    while True:
+        found = read()
+        missing = _first_missing(found, wanted)
+        if missing is None or missing > head():
+            return [one for one in found if not isinstance(one, PassedOver)]
+        if missing == lacking:
+            raise LogDamaged(thread_id, missing, "the event is missing")
+        # Another process may have appended it between the two reads.
+        lacking = missing
+
+
+def _first_missing(found: Sequence[LoggedEvent | PassedOver], wanted: Sequence[int]) -> int | None:
+    if len(found) == len(wanted):
+        return None
+    there = {event.version for event in found}
+    return next((version for version in wanted if version not in there), None)

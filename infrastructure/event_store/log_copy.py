@@ -13,7 +13,7 @@ from refold.application.ports.log_copy import CopyHead, CopyRow, RowPlace
 from refold.infrastructure.sqlite.sqlite_failures import translate_errors
 
 from .anchor_check import HeldLog
-from .codec import CodecError, key_of
+from .codec import key_of
 from .envelope import (
     PLAIN,
     EnvelopeError,
@@ -24,6 +24,7 @@ from .envelope import (
     stored_bytes,
 )
 from .erased_rows import StreamEraser, replace_rows
+from .plain_shapes import CodecError
 from .recorder import Head, LogRecorder, Row
 
 ERASED_WHOLE = "conversation_erased"

@@ -12,7 +12,10 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from refold.domain.value import Value, fields_of, from_stored, is_list, is_object
+from refold.domain.events import MessageAppended
+from refold.domain.messages import Message
+from refold.domain.originals import Original
+from refold.domain.value import Value, build_unvalidated, fields_of, from_stored, is_list, is_object
 
 Reader = Callable[[Any], Any]
 V = TypeVar("V", bound=Value)
@@ -21,6 +24,10 @@ _EXACT = 2**53
 """Integers below this are exact as floating-point numbers."""
 _WHOLE = len("2026-01-02T03:04:05")
 _LONGEST = len("2026-01-02T03:04:05.000006Z")
+
+
+class CodecError(ValueError):
+    """A stored event has a name, shape or fields that this version of refold cannot read."""
 
 
 class Unusual(ValueError):
@@ -35,6 +42,43 @@ def read_plain(cls: type[V], fields: object) -> V:
     """
     value: V = _reader(cls)(fields)
     return value
+
+
+def stored_message(fields: Mapping[str, Any]) -> Message:
+    """Return the message with these stored fields, which a digest has proved."""
+    content, given = fields["content"], fields.get
+    return from_stored(
+        Message,
+        {
+            "role": fields["role"],
+            "content": content if isinstance(content, str) else tuple(content),
+            "author": given("author"),
+            "extra": given("extra"),
+            "unknown": tuple(given("unknown", ())),
+        },
+    )
+
+
+def message_appended(fields: dict[str, Any]) -> MessageAppended:
+    """Return the event with the stored fields of a message, which are changed.
+
+    Most events are messages. A digest has proved that these are the fields of a validated event, and to
+    validate them again would double the cost of every load.
+
+    Raises:
+        CodecError: the fields are not those of a message.
+    """
+    try:
+        fields["message"] = stored_message(fields["message"])
+        if (original := fields.get("original")) is not None:
+            fields["original"] = build_unvalidated(
+                Original, format=original["format"], data=original["data"]
+            )
+        if "written_at" in fields:
+            fields["written_at"] = datetime.fromisoformat(fields["written_at"])
+        return from_stored(MessageAppended, fields)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CodecError(f"event 'message_appended' cannot be read: {error!r}") from error
 
 
 @cache

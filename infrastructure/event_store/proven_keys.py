@@ -15,9 +15,10 @@ from refold.domain.events import MessageAppended
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS, retry
 
-from .codec import CodecError, key_of
+from .codec import key_of
 from .envelope import EnvelopeError, EventMapper
 from .message_keys import Cursor, has_chain, has_rows
+from .plain_shapes import CodecError
 from .recorder import Head, LogRecorder
 
 BATCH = 500

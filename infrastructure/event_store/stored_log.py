@@ -28,12 +28,12 @@ from refold.domain.errors import RefoldError
 from refold.domain.events import Event
 from refold.infrastructure.sqlite.sqlite_failures import look_twice
 
-from .conversation_loader import RememberedStreams, Stream, StreamLoader, is_due
+from .conversation_loader import Read, RememberedStreams, Stream, StreamLoader, is_due, read_all
 from .envelope import EventMapper, link_of
 from .message_keys import StoredKeys
 from .recorder import Head, Row, SealedRows, seal_rows, stamp_of
 from .snapshots import SnapshotStore, state_after_erasing
-from .stream_reads import Read, StreamReader, read_complete, scan_events
+from .stream_reads import StreamReader, scan_events
 
 if TYPE_CHECKING:
     from .stream_copies import Copied, StreamCopier
@@ -351,7 +351,7 @@ class StoredLog(ABC):
 
     def _complete(self, stream: str, wanted: Sequence[int], read: Read) -> Sequence[LoggedEvent]:
         with self._guard():
-            return read_complete(stream, wanted, read, lambda: self._refresh(stream).head.version)
+            return read_all(stream, wanted, read, lambda: self._refresh(stream).head.version)
 
     def _writing(self) -> AbstractContextManager[object]:
         """Hold the lock of all writers, if the store has one."""

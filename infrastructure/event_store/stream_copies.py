@@ -15,7 +15,7 @@ from refold.domain.events import ConversationForked, Event, MessageErased
 from refold.domain.notes import MemoriesChosen
 from refold.infrastructure.sqlite.sqlite_failures import retry
 
-from .codec import NAME_OF, CodecError
+from .codec import NAME_OF
 from .envelope import (
     LONGEST_FRAME,
     EnvelopeError,
@@ -24,6 +24,7 @@ from .envelope import (
     link_of,
     random_hex,
 )
+from .plain_shapes import CodecError
 from .recorder import Head, LogRecorder, stamp_of
 from .stream_reads import open_row
 

@@ -1,10 +1,9 @@
 """Read the events of streams, checked one by one, and scan those of the whole log."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
-from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
@@ -13,9 +12,11 @@ from pydantic_core import from_json
 
 from refold.application.errors import LogDamaged, LogError, NewerLog
 from refold.application.ports.conversation_log import LoggedEvent, MessageFields
+from refold.domain.messages import Message
+from refold.domain.originals import Original
 from refold.infrastructure.sqlite.sqlite_failures import look_twice
 
-from .codec import MESSAGE_APPENDED, SHAPES, CodecError, NewerShape, message_appended
+from .codec import MESSAGE_APPENDED, SHAPES, NewerShape
 from .envelope import (
     GENESIS,
     MAGIC,
@@ -26,6 +27,7 @@ from .envelope import (
     RecordedEvent,
     parse_frame,
 )
+from .plain_shapes import CodecError, message_appended, stored_message
 from .recorder import MAX_VERSION, Head, Plain, Row
 
 BATCH = 1_000
@@ -43,10 +45,6 @@ class PassedOver(NamedTuple):
     """An event that was checked and not decoded, because only messages are wanted."""
 
     version: int
-
-
-Read = Callable[[], Sequence[LoggedEvent | PassedOver]]
-"""Reads events of one stream."""
 
 
 class StreamRows(Protocol):
@@ -99,36 +97,44 @@ class StreamReader:
         """Forget all decoded events, because some were erased."""
         self._opened.clear()
 
-    def read(self, thread_id: str, first: int, last: int | None) -> list[LoggedEvent]:
+    def read(self, thread_id: str, first: int, last: int) -> list[LoggedEvent]:
         """Return the events from version ``first`` to ``last``, after checking that each follows the one
-        before it.
+        before it. Those that are newer than the newest one are missing.
         """
-        batches = partial(self.batches, thread_id, first, last)
-        return self._look(lambda: [event.logged() for batch in batches() for event in batch])
+        wanted = range(first, last + 1)
+
+        def read() -> list[LoggedEvent]:
+            found = self._logged(thread_id, self._rows_of(thread_id, first, last), wanted)
+            return [one for one in found if isinstance(one, LoggedEvent)]
+
+        return self._look(read)
+
+    def _rows_of(self, thread_id: str, first: int, last: int) -> Iterator[Plain]:
+        """Yield the rows from the version before ``first`` to ``last``, a batch at a time."""
+        after, wanted = max(0, first - 2), first
+        while rows := self.recorder.rows_of(thread_id, after, BATCH, last):
+            for row in rows:
+                if row[0] > wanted:
+                    raise LogDamaged(thread_id, wanted, "the event is missing")
+                yield row
+                after, wanted = row[0], max(first, row[0] + 1)
+            if len(rows) < BATCH:
+                return
 
     def batches(
         self, thread_id: str, first: int, last: int | None, size: int = BATCH
     ) -> Iterator[list[RecordedEvent]]:
         """Yield the events from version ``first`` to ``last`` in batches, each checked against the one before."""
         last = MAX_VERSION if last is None else last
-        after, before, wanted = max(0, first - 2), None, first
-        while True:
-            recorded = self._look(partial(self._open_rows, thread_id, after, size, last))
-            if not recorded:
-                return
-            if before is not None:
-                follows(recorded[0], before.link, before.originator_version)
-            elif recorded[0].originator_version == 1:
-                follows(recorded[0], GENESIS)
-            for one, event in pairwise(recorded):
-                follows(event, one.link, one.originator_version)
-            before = recorded[-1]
-            after = before.originator_version
-            found = [event for event in recorded if event.originator_version >= first]
-            if found and found[0].originator_version != wanted:
-                raise LogDamaged(thread_id, wanted, "the event is missing")
-            if found:
-                wanted = after + 1
+        after, link, wanted = max(0, first - 2), None, first
+        while recorded := self._look(partial(self._open_rows, thread_id, after, size, last)):
+            for event in recorded:
+                after = event.originator_version
+                if after > wanted:
+                    raise LogDamaged(thread_id, wanted, "the event is missing")
+                follows(event, GENESIS if after == 1 else link)
+                link, wanted = event.link, max(first, after + 1)
+            if found := [event for event in recorded if event.originator_version >= first]:
                 yield found
             if len(recorded) < size:
                 return
@@ -153,18 +159,32 @@ class StreamReader:
 
         With ``only_messages``, other events are not decoded, and are ``PassedOver``.
         """
-        return self._look(lambda: self._read_at(thread_id, versions, only_messages=only_messages))
-
-    def _read_at(
-        self, thread_id: str, versions: Collection[int], *, only_messages: bool
-    ) -> list[LoggedEvent | PassedOver]:
         wanted = frozenset(versions)
         before = {version - 1 for version in wanted if version > 1}
+        needed, opened = sorted(before | wanted), _Opened()
+
+        def read() -> list[LoggedEvent | PassedOver]:
+            rows = self.recorder.rows_at(thread_id, needed)
+            return list(self._logged(thread_id, rows, wanted, opened, only_messages=only_messages))
+
+        found = self._look(read)
+        if opened:
+            self._keep(thread_id, opened)
+        return found
+
+    def _logged(
+        self,
+        thread_id: str,
+        rows: Iterable[Plain],
+        wanted: Container[int],
+        opened: _Opened | None = None,
+        *,
+        only_messages: bool = False,
+    ) -> Iterator[LoggedEvent | PassedOver]:
+        """Yield the events of those rows that are wanted. The others say what these must follow."""
         links = {0: GENESIS}
-        found: list[LoggedEvent | PassedOver] = []
-        opened: _Opened = {}
         is_plain = not self.mapper.encoder.encoding
-        for version, name, state in self.recorder.rows_at(thread_id, sorted(before | wanted)):
+        for version, name, state in rows:
             before_it = links.get(version - 1)
             if version not in wanted:
                 links[version] = _link_in(state)
@@ -177,24 +197,21 @@ class StreamReader:
                 _expect_link(thread_id, version, previous, before_it)
                 if version + 1 in wanted:
                     links[version] = _next_link(previous, digest)
-                found.append(UnreadMessage(0, thread_id, version, at, fields))
+                yield UnreadMessage(0, thread_id, version, at, fields)
             elif only_messages and name != MESSAGE_APPENDED:
                 passed = unseal_row(self.mapper, Place(thread_id, version, name), state)
                 _expect_link(thread_id, version, passed.previous, before_it)
                 links[version] = passed.link()
-                found.append(PassedOver(version))
+                yield PassedOver(version)
             else:
                 event = self._open(Place(thread_id, version, name), state, opened)
                 follows(event, before_it)
                 links[version] = event.link
-                found.append(event.logged())
-        if opened:
-            self._keep(thread_id, opened)
-        return found
+                yield event.logged()
 
-    def _open(self, place: Place, state: bytes, opened: _Opened) -> RecordedEvent:
+    def _open(self, place: Place, state: bytes, opened: _Opened | None) -> RecordedEvent:
         """Decode a row, or return the event of an equal row that was decoded before. Keep it in ``opened``."""
-        if place.name != READ_AGAIN:
+        if opened is None or place.name != READ_AGAIN:
             return record_row(self.mapper, place, state)
         known = self._opened.get(place.stream, {}).get(place.version)
         if known is None or known[0] != state:
@@ -271,33 +288,6 @@ def _damage_error(place: Place, error: EnvelopeError | CodecError) -> LogError:
     return LogDamaged(place.stream, place.version, str(error))
 
 
-def read_complete(
-    thread_id: str,
-    wanted: Sequence[int],
-    read: Read,
-    head: Callable[[], int],
-) -> Sequence[LoggedEvent]:
-    """Return the events that ``read`` returns, after checking that all ``wanted`` versions are among them.
-
-    Those that are ``PassedOver`` are left out.
-    Versions after ``head()``, the newest version of the stream, may be missing.
-
-    Raises:
-        LogDamaged: an event is missing.
-    """
-    lacking: int | None = None
-    while True:
-        found = read()
-        there = {event.version for event in found}
-        missing = next((version for version in wanted if version not in there), None)
-        if missing is None or missing > head():
-            return [one for one in found if not isinstance(one, PassedOver)]
-        if missing == lacking:
-            raise LogDamaged(thread_id, missing, "the event is missing")
-        # Another process may have appended it between the two reads.
-        lacking = missing
-
-
 _PLAIN_MAGIC = MAGIC.decode()
 _MESSAGE_SHAPE = str(SHAPES[MESSAGE_APPENDED])
 
@@ -357,6 +347,19 @@ class UnreadMessage(LoggedEvent):
         """The stored fields."""
         return self._fields
 
+    @property
+    def said(self) -> Message | None:
+        """The message, without its event."""
+        try:
+            return stored_message(self._fields["message"])
+        except (KeyError, TypeError, ValueError):
+            return super().said  # It says what is damaged.
+
+    @property
+    def original(self) -> Original | None:
+        """The form in which another API gave the message, or None."""
+        return super().original if "original" in self._fields else None
+
     def __getattr__(self, name: str) -> Any:
         """Make the event, which is missing at first, and keep it."""
         if name != "event":
@@ -364,15 +367,8 @@ class UnreadMessage(LoggedEvent):
         try:
             self.event = made = message_appended(dict(self._fields))
         except CodecError as error:
-            place = Place(self.thread_id, self.version, MESSAGE_APPENDED)
-            raise _damage_error(place, error) from error
+            raise LogDamaged(self.thread_id, self.version, str(error)) from error
         return made
-
-
-def read_message(number: int, stream: str, version: int, state: object) -> UnreadMessage | None:
-    """Return the message in a row, or None if the row must be read in the usual way."""
-    found = open_plain_message(stream, version, state)
-    return found and UnreadMessage(number, stream, version, found[0], found[-1])
 
 
 def _record_message(stream: str, version: int, state: object) -> RecordedEvent | None:
@@ -428,11 +424,15 @@ def scan_events(
                 before = seen.get(stream, begins)
                 if before is not None and version != before + 1:
                     raise LogDamaged(stream, before + 1, "the event is missing")
-                logged = (
-                    read_message(number, stream, version, state)
-                    if is_plain and name == MESSAGE_APPENDED
-                    else None
-                ) or _read_row(mapper, number, Place(stream, version, name), state)
+                logged: LoggedEvent
+                if (
+                    is_plain
+                    and name == MESSAGE_APPENDED
+                    and (plain := open_plain_message(stream, version, state))
+                ):
+                    logged = UnreadMessage(number, stream, version, plain[0], plain[-1])
+                else:
+                    logged = _read_row(mapper, number, Place(stream, version, name), state)
                 seen[stream] = version
                 after = number
                 yield logged

@@ -25,7 +25,6 @@ from refold.application.ports.conversation_log import Damage
 from refold.application.ports.log_keeper import Checked
 from refold.domain.events import MessageAppended
 from refold.infrastructure.event_store.anchor import Mark, anchor_of, anchor_path, read_exported
-from refold.infrastructure.event_store.codec import CodecError
 from refold.infrastructure.event_store.encryption import KeySource
 from refold.infrastructure.event_store.envelope import (
     ERASED,
@@ -35,6 +34,7 @@ from refold.infrastructure.event_store.envelope import (
     EventMapper,
     Place,
 )
+from refold.infrastructure.event_store.plain_shapes import CodecError
 from refold.infrastructure.event_store.snapshots import SQLiteSnapshots
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.files.log_place import DERIVED, derived_path

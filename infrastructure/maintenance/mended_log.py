@@ -20,7 +20,6 @@ from refold.application.ports.conversation_log import Damage
 from refold.application.ports.log_keeper import Checked
 from refold.domain.events import ConversationErased, MessageErased
 from refold.infrastructure.event_store.anchor import Anchor, anchor_path
-from refold.infrastructure.event_store.codec import CodecError
 from refold.infrastructure.event_store.encodings import Encodings
 from refold.infrastructure.event_store.encryption import Keys, KeySource
 from refold.infrastructure.event_store.envelope import (
@@ -30,6 +29,7 @@ from refold.infrastructure.event_store.envelope import (
     Place,
     parse_frame,
 )
+from refold.infrastructure.event_store.plain_shapes import CodecError
 from refold.infrastructure.event_store.shelf import SQLiteShelf
 from refold.infrastructure.files.private_files import open_private, private_folder, refuse
 from refold.infrastructure.sqlite.read_only import connect_read_only

@@ -22,7 +22,6 @@ from refold.domain.events import (
 from refold.domain.notes import MemoriesChosen
 from refold.infrastructure.event_store.anchor import Anchor, anchor_path
 from refold.infrastructure.event_store.anchor_check import HeldLog
-from refold.infrastructure.event_store.codec import CodecError
 from refold.infrastructure.event_store.encodings import Encodings
 from refold.infrastructure.event_store.encryption import Keys, KeySource
 from refold.infrastructure.event_store.envelope import (
@@ -33,6 +32,7 @@ from refold.infrastructure.event_store.envelope import (
     link_of,
     random_hex,
 )
+from refold.infrastructure.event_store.plain_shapes import CodecError
 from refold.infrastructure.event_store.recorder import Head, LogRecorder
 from refold.infrastructure.event_store.shelf import SQLiteShelf
 from refold.infrastructure.event_store.store import SQLiteLog

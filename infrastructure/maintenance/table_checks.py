@@ -18,7 +18,7 @@ from refold.domain.events import (
 )
 from refold.domain.evolve import fold
 from refold.domain.notes import MemoriesChosen
-from refold.infrastructure.event_store.codec import SHAPES, SNAPSHOT, CodecError, decode_snapshot
+from refold.infrastructure.event_store.codec import SHAPES, SNAPSHOT, decode_snapshot
 from refold.infrastructure.event_store.envelope import (
     GENESIS,
     EnvelopeError,
@@ -27,6 +27,7 @@ from refold.infrastructure.event_store.envelope import (
     RecordedEvent,
 )
 from refold.infrastructure.event_store.message_keys import MessageKeys, has_chain, has_chains
+from refold.infrastructure.event_store.plain_shapes import CodecError
 
 from .row_proof import DAMAGE, RawRow, refuse_trouble
 

@@ -9,7 +9,6 @@ from eventsourcing.persistence import StoredEvent
 
 from refold.application.errors import LogDamaged, LogLocked
 from refold.domain.events import MessageAppended
-from refold.infrastructure.event_store.codec import CodecError
 from refold.infrastructure.event_store.encodings import DictionaryDamaged
 from refold.infrastructure.event_store.encryption import Keys
 from refold.infrastructure.event_store.envelope import (
@@ -18,6 +17,7 @@ from refold.infrastructure.event_store.envelope import (
     EventMapper,
     PlainHead,
 )
+from refold.infrastructure.event_store.plain_shapes import CodecError
 from refold.infrastructure.event_store.recorder import MAX_VERSION, stamp_of
 from refold.infrastructure.event_store.stream_copies import COPY_BATCH, REWRITING, thread_exists
 

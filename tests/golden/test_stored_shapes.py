@@ -14,7 +14,6 @@ from refold.infrastructure.event_store.codec import (
     NAMES,
     SHAPES,
     SNAPSHOT,
-    CodecError,
     NewerShape,
     decode,
     decode_snapshot,
@@ -22,6 +21,7 @@ from refold.infrastructure.event_store.codec import (
     pack,
     unpack,
 )
+from refold.infrastructure.event_store.plain_shapes import CodecError
 from tests.support.golden_events import EVENTS, SNAPSHOTS
 from tests.support.golden_files import FOLDER, golden_json
 

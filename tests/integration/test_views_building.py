@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+import refold
 from refold.application.errors import LogDamaged
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.projections import conversation_list, message_list
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Block, Message
-from refold.infrastructure.event_store import codec, stream_reads
+from refold.infrastructure.event_store import codec, plain_shapes, stream_reads
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.projection_store import catch_up as following
 from refold.infrastructure.projection_store.read_models import SQLiteViews
@@ -110,16 +111,40 @@ def test_lists_show_a_stored_message_as_they_show_its_event(tmp_path: Path) -> N
 def test_a_rebuild_makes_no_event_of_a_message_but_the_last(
     log: SQLiteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    made = note_events_made(monkeypatch)
+    with closing(SQLiteViews(tmp_path / "agent.views.db", log)) as views:
+        assert views.rebuild() == 30
+        assert len(made) <= 2
+        del made[:]
+        assert len([one.event for one in log.read("t", 1, 30)]) == len(made) == 30
+
+
+def test_reading_messages_makes_none_of_their_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "agent.db"
+    said = [{"role": "user", "content": f"message {number}"} for number in range(30)]
+    with refold.open(path) as memory:
+        memory.conversation("t").append(said, recorded=True)
+    with refold.open(path, background=False) as memory:
+        chat = memory.conversation("t")
+        chat.messages(0, 1)
+        made = note_events_made(monkeypatch)
+        assert [one.message.content for one in chat.iter_messages()] == [
+            message["content"] for message in said
+        ]
+        assert not made
+
+
+def note_events_made(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Return a list that gets the fields of each message of which an event is made from now on."""
     made = list[object]()
-    make = codec.message_appended
+    make = plain_shapes.message_appended
 
     def noted(fields: dict[str, Any]) -> MessageAppended:
         made.append(fields)
         return make(fields)
 
-    for module in (codec, stream_reads):
+    for module in (codec, plain_shapes, stream_reads):
         monkeypatch.setattr(module, "message_appended", noted)
-    with closing(SQLiteViews(tmp_path / "agent.views.db", log)) as views:
-        assert views.rebuild() == 30
-        assert len(made) <= 2
-        assert len(list(log.read("t", 1, 30))) == len(made[-30:]) == 30
+    return made
