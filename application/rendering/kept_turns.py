@@ -8,6 +8,7 @@ from typing import Generic, NamedTuple, TypeVar, cast
 from refold.application.conversation.addresses import address_of
 from refold.application.conversation.entries import Entry, LongEntries, Preview, PreviewKey
 from refold.application.conversation.loaded import Window
+from refold.application.conversation.recalled_texts import RecalledText
 from refold.domain.messages import THINKING, Block, text_of
 from refold.domain.value import byte_size, is_list, is_object
 
@@ -82,6 +83,10 @@ def _agree(was: Shown, now: Shown) -> bool:
     )
 
 
+_Lines = tuple[Sequence[RecalledText], str]
+"""Recalled lines of a message, and how they are shown."""
+
+
 class _Newest(Generic[Value]):
     """A value for each of the conversations that were used last. Threads may share this object."""
 
@@ -112,6 +117,7 @@ class KeptTurns:
     def __init__(self) -> None:
         self._turns = _Newest[_Kept]()
         self._memories = _Newest[tuple[object, object]]()
+        self._lines = _Newest[dict[int, _Lines]]()
         self._sizes = _Newest[tuple[Window, Size]]()
         self._gives = True
 
@@ -157,8 +163,26 @@ class KeptTurns:
         self._memories.put(thread_id, known)
         return cast(Value, known[1])
 
+    def lines(
+        self,
+        thread_id: str,
+        recalled: Mapping[int, Sequence[RecalledText]],
+        make: Callable[[Sequence[RecalledText]], str],
+    ) -> dict[int, str]:
+        """Return the texts of recalled lines. ``make`` is called for those that the last request did not have."""
+        before = self._lines.take(thread_id) or {}
+        if not recalled:
+            return {}
+        now: dict[int, _Lines] = {}
+        for at, found in recalled.items():
+            known = before.get(at)
+            now[at] = known if known and known[0] is found else (found, make(found))
+        self._lines.put(thread_id, now)
+        return {at: text for at, (_, text) in now.items() if text}
+
     def forget(self, thread_id: str) -> None:
         """Forget the turns of a conversation."""
+        self._lines.take(thread_id)
         self._turns.take(thread_id)
         self._sizes.take(thread_id)
         self._memories.take(thread_id)

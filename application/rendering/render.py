@@ -160,7 +160,11 @@ def recalled_text(found: Sequence[RecalledText]) -> str:
     return copied("\n".join([texts.RECALLED_HEADING, *rows])) if found else ""
 
 
-def _recalled_texts(recalled: "RecalledLines") -> Mapping[int, str]:
+def _recalled_texts(
+    thread_id: str, recalled: "RecalledLines", kept: KeptTurns | None
+) -> Mapping[int, str]:
+    if kept is not None:
+        return kept.lines(thread_id, recalled, recalled_text)
     return {at: recalled_text(found) for at, found in recalled.items() if found}
 
 
@@ -267,7 +271,7 @@ def render(
     make = partial(_memory, window, count, signed=signed)
     made_of = window.summary, window.pins, count, signed
     memory = kept.memory(thread_id, made_of, make) if kept is not None else make()
-    lines = _recalled_texts(recalled)
+    lines = _recalled_texts(thread_id, recalled, kept)
     first = [copied(said(e.message)) for e in preamble]
     quoted = window.memories
     last = [memories_text(thread_id, quoted.memories)] if quoted is not None else []

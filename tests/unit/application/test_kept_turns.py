@@ -1,7 +1,7 @@
 """Turns that are kept between requests: when they are, and when a request is rendered from the beginning."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 import pytest
@@ -17,11 +17,13 @@ from refold.application.conversation.entries import (
     Words,
 )
 from refold.application.conversation.loaded import Window, project
+from refold.application.conversation.recalled_texts import RecalledText
 from refold.application.rendering import kept_turns
+from refold.application.rendering import render as rendering
 from refold.application.rendering.kept_turns import KeptTurns, Size
 from refold.application.rendering.render import render
 from refold.application.rendering.turn_builder import TurnBuilder
-from refold.domain.events import Event, SaidPart, UserContentShortened
+from refold.domain.events import Event, LinesRecalled, RecalledLine, SaidPart, UserContentShortened
 from refold.domain.messages import Block
 from refold.domain.value import is_list, is_object
 from tests.support.builders import (
@@ -88,6 +90,7 @@ def window_of(*events: Event) -> Window:
     return project(Window(), events)
 
 
+LINE = RecalledLine(position=0, version=1, start=0, stop=3, digest="0" * 64, speaker="user")
 TALK = history(user("one"), assistant("two"), user("three"), assistant("four"), user("five"))
 
 
@@ -113,6 +116,28 @@ def test_what_was_forgotten_is_rendered_from_the_beginning(added: list[int]) -> 
     kept.forget("unknown")
     render("t", window, None, COUNT, kept=kept)
     assert added == [3, 3]
+
+
+def test_the_text_of_recalled_lines_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    make = rendering.recalled_text
+
+    def counting(found: Sequence[RecalledText]) -> str:
+        made.append(found)
+        return make(found)
+
+    monkeypatch.setattr(rendering, "recalled_text", counting)
+    window = window_of(
+        *TALK, LinesRecalled(position=4, message_id="m4", lines=(LINE,), tokens=9, asked_at=5)
+    )
+    kept, lines, others = KeptTurns(), [RecalledText(LINE, "one")], [RecalledText(LINE, "two")]
+    for found in (lines, lines, others):
+        shown = render("t", window, None, COUNT, recalled={4: found}, kept=kept)
+        assert found[0].text in str(shown.messages[-1])
+    assert made == [lines, others]
+    kept.forget("t")
+    render("t", window, None, COUNT, recalled={4: others}, kept=kept)
+    assert len(made) == 3
 
 
 def test_the_conversation_that_was_used_longest_ago_is_dropped_first(
