@@ -98,22 +98,27 @@ class LoggedEvent:
     """True for a message whose event is made when it is first used."""
 
     @property
+    def kind(self) -> type[Event]:
+        """The class of the event."""
+        return type(self.event)
+
+    @property
     def said(self) -> Message | None:
         """The appended message, or None for another event."""
-        event = self.event
-        return event.message if isinstance(event, MessageAppended) else None
+        event = self._appended
+        return None if event is None else event.message
 
     @property
     def original(self) -> Original | None:
         """The form in which another API gave the message, or None."""
-        event = self.event
-        return event.whole_original if isinstance(event, MessageAppended) else None
+        event = self._appended
+        return None if event is None else event.whole_original
 
     @property
     def message(self) -> MessageFields | None:
         """The fields of an appended message, or None for another event."""
-        event = self.event
-        if not isinstance(event, MessageAppended):
+        event = self._appended
+        if event is None:
             return None
         said, at = event.message, event.written_at
         return {
@@ -128,6 +133,11 @@ class LoggedEvent:
             "owner": event.owner,
             "conversation_owner": event.conversation_owner,
         }
+
+    @property
+    def _appended(self) -> MessageAppended | None:
+        event = self.event if self.kind is MessageAppended else None
+        return event if isinstance(event, MessageAppended) else None
 
 
 class Damage(NamedTuple):

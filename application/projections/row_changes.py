@@ -66,7 +66,7 @@ def fold_each(changes: Changes, *kinds: type[Event]) -> RunChanges:
     wanted = frozenset(kinds)
 
     def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
-        seen = [one for one in run if not one.is_unread and type(one.event) in wanted]
+        seen = [one for one in run if not one.is_unread and one.kind in wanted]
         return [change for logged in seen for change in changes(logged)]
 
     return changes_of_run

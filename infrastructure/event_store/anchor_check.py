@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eventsourcing.persistence import StoredEvent
-
 from refold.application.errors import LogBehindAnchor, LogDamaged
 
 from .anchor import Anchor, Anchored, Mark, fingerprint
-from .envelope import LONGEST_FRAME, EventMapper, is_place, link_of
+from .envelope import LONGEST_FRAME, EventMapper, is_place, link_in
 from .recorder import DurableDatastore, Head, LogRecorder
 
 if TYPE_CHECKING:
@@ -163,20 +161,17 @@ class HeldLog:
         for stream, version, name, frame, number in rows:
             if not is_place(stream, version, name):
                 raise LogDamaged("", 0, f"row {number} does not identify its event")
-            yield Mark(stream, version, link_of(StoredEvent(stream, version, name, frame)), number)
+            yield Mark(stream, version, link_in(frame), number)
 
     def _link(self, thread_id: str, known: Anchored, head: Head) -> str:
         if head.version == known.version:
             return head.link
         rows = self._recorder.select_versions(thread_id, [known.version])
-        return link_of(rows[0]) if rows else ""
+        return link_in(rows[0].state) if rows else ""
 
     def _link_at(self, number: int) -> str:
         rows = self._recorder.rows_after(number - 1, 1)
-        if not rows or rows[0][0] != number:
-            return ""
-        _, stream, version, name, state = rows[0]
-        return link_of(StoredEvent(stream, version, name, state))
+        return link_in(rows[0][-1]) if rows and rows[0][0] == number else ""
 
     def _other(self, thread_id: str, version: int) -> LogBehindAnchor:
         what = f"conversation {thread_id!r}" if thread_id else "a conversation"

@@ -314,6 +314,16 @@ def is_packed(name: str, shape: int) -> bool:
     return name in PACKED and shape >= PACKED[name]
 
 
+def check_known(name: str, shape: int, shapes: Mapping[str, int] = SHAPES) -> None:
+    """Check that this version can decode events with this name and shape.
+
+    Raises:
+        NewerShape: the name or shape is not known yet.
+    """
+    if name not in NAMES or shape > shapes[name]:
+        raise NewerShape(f"event {name!r} in shape {shape} is newer than this version of refold")
+
+
 def decode(
     name: str,
     shape: int,
@@ -328,8 +338,7 @@ def decode(
         NewerShape: the name or shape is not known yet.
         CodecError: the fields are not valid for the event.
     """
-    if name not in NAMES or shape > shapes[name]:
-        raise NewerShape(f"event {name!r} in shape {shape} is newer than this version of refold")
+    check_known(name, shape, shapes)
     fields = _fields(unpack(name, shape, payload))
     while shape < shapes[name]:
         if (name, shape) not in upcasters:

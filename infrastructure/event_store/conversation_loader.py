@@ -34,7 +34,7 @@ from refold.domain.value import build_unvalidated
 from refold.infrastructure.sqlite.sqlite_failures import look_twice
 
 from .anchor import Anchored
-from .envelope import RecordedEvent, link_of
+from .envelope import RecordedEvent, link_in
 from .recorder import Head
 from .snapshots import SnapshotStore
 from .stored_messages import LARGEST_WINDOW, MOST_HELD, MessageReader, stored_run
@@ -217,7 +217,7 @@ class StreamLoader:
         )
         if not head.version:
             return rows
-        if not rows or link_of(rows[0]) != head.link:
+        if not rows or link_in(rows[0].state) != head.link:
             raise LogDamaged(thread_id, head.version, "the newest event was changed or removed")
         return rows[1:]
 

@@ -442,9 +442,9 @@ class EventMapper(Mapper[Any]):
         return envelope, codec.decode(place.name, envelope.shape, envelope.payload)
 
 
-def link_of(stored_event: StoredEvent) -> str:
-    """Return the link of a row from its frame alone."""
+def link_in(state: bytes) -> str:
+    """Return the link of an event from its frame alone, or an empty string if that is damaged."""
     try:
-        return parse_frame(stored_event.state).link()
+        return parse_frame(state).link()
     except EnvelopeError:
         return ""

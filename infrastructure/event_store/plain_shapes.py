@@ -12,7 +12,9 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from refold.domain.events import MessageAppended
+from refold.application.errors import LogDamaged
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.domain.events import Event, MessageAppended
 from refold.domain.messages import Message
 from refold.domain.originals import Original
 from refold.domain.value import Value, build_unvalidated, fields_of, from_stored, is_list, is_object
@@ -79,6 +81,44 @@ def message_appended(fields: dict[str, Any]) -> MessageAppended:
         return from_stored(MessageAppended, fields)
     except (KeyError, TypeError, ValueError) as error:
         raise CodecError(f"event 'message_appended' cannot be read: {error!r}") from error
+
+
+class UnreadEvent(LoggedEvent):
+    """A stored event that is decoded when it is first used. Many readers need only some kinds."""
+
+    __slots__ = ("_kind", "_make")
+
+    def __init__(
+        self,
+        number: int,
+        place: tuple[str, int],
+        at: str,
+        kind: type[Event],
+        make: Callable[[], Event],
+        *,
+        erased: bool,
+    ) -> None:
+        """``place``: stream and version. ``make`` decodes the event, and raises ``CodecError`` if it cannot."""
+        self.number = number
+        self.thread_id, self.version = place
+        self.at = at
+        self.erased = erased
+        self._kind, self._make = kind, make
+
+    @property
+    def kind(self) -> type[Event]:
+        """The class of the event."""
+        return self._kind
+
+    def __getattr__(self, name: str) -> Any:
+        """Decode the event, which is missing at first, and keep it."""
+        if name != "event":
+            raise AttributeError(name)
+        try:
+            self.event = made = self._make()
+        except CodecError as error:
+            raise LogDamaged(self.thread_id, self.version, str(error)) from error
+        return made
 
 
 @cache

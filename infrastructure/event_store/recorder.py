@@ -39,7 +39,7 @@ from refold.infrastructure.sqlite.sqlite_failures import retry, retrying
 
 from .encodings import Encodings
 from .encryption import Keys
-from .envelope import GENESIS, LONGEST_FRAME, PLAIN, EventMapper, UnsealedEvent, link_of, random_hex
+from .envelope import GENESIS, LONGEST_FRAME, PLAIN, EventMapper, UnsealedEvent, link_in, random_hex
 from .file_format import identify
 from .message_keys import CHAIN, INDEX, MessageKeys
 from .shelf import TABLES, begin_key
@@ -312,8 +312,7 @@ class LogRecorder(SQLiteApplicationRecorder):
         row = c.sqlite_cursor.execute(_FRAME, (stream, head.version)).fetchone()
         frame: object = None if row is None else row[0]
         if frame is None or (
-            frame != self._frames.get(head.link)
-            and head.link != link_of(StoredEvent(stream, head.version, "", cast(bytes, frame)))
+            frame != self._frames.get(head.link) and head.link != link_in(cast(bytes, frame))
         ):
             problem = "the newest event was changed or removed since it was read"
             raise LogDamaged(stream, head.version, problem)
@@ -355,7 +354,7 @@ class LogRecorder(SQLiteApplicationRecorder):
             match c.fetchall():
                 case [(version, topic, frame)]:
                     newest = StoredEvent(stream, version, topic, frame)
-                    return version == head.version and link_of(newest) == head.link
+                    return version == head.version and link_in(newest.state) == head.link
                 case _:
                     return False
 

@@ -29,7 +29,7 @@ from refold.domain.events import Event
 from refold.infrastructure.sqlite.sqlite_failures import look_twice
 
 from .conversation_loader import Read, RememberedStreams, Stream, StreamLoader, is_due, read_all
-from .envelope import EventMapper, link_of
+from .envelope import EventMapper, link_in
 from .message_keys import StoredKeys
 from .recorder import Head, Row, SealedRows, seal_rows, stamp_of
 from .snapshots import SnapshotStore, state_after_erasing
@@ -299,7 +299,7 @@ class StoredLog(ABC):
 
     def _is_stored(self, thread_id: str, head: Head) -> bool:
         rows = self._parts.reader.recorder.select_versions(thread_id, [head.version])
-        return any(link_of(row) == head.link for row in rows)
+        return any(link_in(row.state) == head.link for row in rows)
 
     def _retry(self, attempt: Callable[[], R]) -> R:
         """Return the result of ``attempt``, which is safe to repeat."""

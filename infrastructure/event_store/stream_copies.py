@@ -21,7 +21,7 @@ from .envelope import (
     EnvelopeError,
     EventMapper,
     UnsealedEvent,
-    link_of,
+    link_in,
     random_hex,
 )
 from .plain_shapes import CodecError
@@ -141,7 +141,7 @@ class StreamCopier:
 
     def _is_at_head(self, stream: str, head: Head) -> bool:
         rows = self._rows.select_versions(stream, [head.version])
-        return any(link_of(row) == head.link for row in rows)
+        return any(link_in(row.state) == head.link for row in rows)
 
     def _copy_rows(
         self,
@@ -158,7 +158,7 @@ class StreamCopier:
         for batch in self._copies(c, source, version, into, recorded):
             c.insert([pair.copy for pair in batch])
             keys.update({p.key: p.copy.originator_version for p in batch if p.key is not None})
-            last = Head(batch[-1].copy.originator_version, link_of(batch[-1].copy))
+            last = Head(batch[-1].copy.originator_version, link_in(batch[-1].copy.state))
             links.update(_links(batch, snapshots))
         added, head = self._seal(into, events, last, stamp)
         c.insert(added)
@@ -186,7 +186,7 @@ class StreamCopier:
                     )
                 except (EnvelopeError, CodecError) as error:
                     raise LogDamaged(source, row.originator_version, str(error)) from error
-                before, link = Head(row.originator_version, link_of(row)), link_of(copy)
+                before, link = Head(row.originator_version, link_in(row.state)), link_in(copy.state)
                 copies.append(_Pair(row, copy, key))
             if not copies:
                 raise LogDamaged(source, before.version + 1, "the event is missing")
@@ -248,7 +248,7 @@ def _links(
 ) -> Iterator[tuple[int, tuple[str, str]]]:
     for original, copy, _ in batch:
         if copy.originator_version in versions:
-            yield copy.originator_version, (link_of(original), link_of(copy))
+            yield copy.originator_version, (link_in(original.state), link_in(copy.state))
 
 
 class SQLiteCopyRows:

@@ -12,11 +12,12 @@ from pydantic_core import from_json
 
 from refold.application.errors import LogDamaged, LogError, NewerLog
 from refold.application.ports.conversation_log import LoggedEvent, MessageFields
+from refold.domain.events import Event, EventLost, MessageAppended
 from refold.domain.messages import Message
 from refold.domain.originals import Original
 from refold.infrastructure.sqlite.sqlite_failures import look_twice
 
-from .codec import MESSAGE_APPENDED, SHAPES, NewerShape
+from .codec import MESSAGE_APPENDED, NAMES, SHAPES, NewerShape, check_known, decode
 from .envelope import (
     GENESIS,
     MAGIC,
@@ -25,9 +26,9 @@ from .envelope import (
     EventMapper,
     Place,
     RecordedEvent,
-    parse_frame,
+    link_in,
 )
-from .plain_shapes import CodecError, message_appended, stored_message
+from .plain_shapes import CodecError, UnreadEvent, message_appended, stored_message
 from .recorder import MAX_VERSION, Head, Plain, Row
 
 BATCH = 1_000
@@ -187,7 +188,7 @@ class StreamReader:
         for version, name, state in rows:
             before_it = links.get(version - 1)
             if version not in wanted:
-                links[version] = _link_in(state)
+                links[version] = link_in(state)
             elif (
                 is_plain
                 and name == MESSAGE_APPENDED
@@ -250,14 +251,6 @@ def _expect_link(stream: str, version: int, previous: str, link: str | None) -> 
 def _next_link(previous: str, digest: str) -> str:
     """Return the link of an event, as ``Envelope.link`` does."""
     return sha256((previous + digest).encode("ascii")).hexdigest()
-
-
-def _link_in(state: bytes) -> str:
-    """Return the link of an event from its frame alone, or an empty string if that is damaged."""
-    try:
-        return parse_frame(state).link()
-    except EnvelopeError:
-        return ""
 
 
 def open_row(mapper: EventMapper, row: StoredEvent) -> RecordedEvent:
@@ -343,6 +336,11 @@ class UnreadMessage(LoggedEvent):
         self._fields = fields
 
     @property
+    def kind(self) -> type[Event]:
+        """The class of the event."""
+        return MessageAppended
+
+    @property
     def message(self) -> MessageFields:
         """The stored fields."""
         return self._fields
@@ -386,11 +384,16 @@ def _record_message(stream: str, version: int, state: object) -> RecordedEvent |
 
 
 def _read_row(mapper: EventMapper, number: int, place: Place, state: object) -> LoggedEvent:
+    envelope, (stream, version, name) = unseal_row(mapper, place, state), place
+    if envelope.erased and not envelope.payload:
+        return LoggedEvent(number, stream, version, envelope.at, EventLost(), erased=True)
     try:
-        envelope, event = mapper.open(place, state)
-    except (EnvelopeError, CodecError) as error:
+        check_known(name, envelope.shape)
+    except CodecError as error:
         raise _damage_error(place, error) from error
-    return LoggedEvent(number, place.stream, place.version, envelope.at, event, envelope.erased)
+    make = partial(decode, name, envelope.shape, envelope.payload)
+    place_in_stream, at = (stream, version), envelope.at
+    return UnreadEvent(number, place_in_stream, at, NAMES[name], make, erased=envelope.erased)
 
 
 SCAN_BATCH = 200

@@ -21,7 +21,7 @@ from refold.infrastructure.event_store.envelope import (
     Place,
     RecordedEvent,
     Unsealed,
-    link_of,
+    link_in,
     parse_frame,
 )
 from refold.infrastructure.event_store.plain_shapes import CodecError
@@ -153,7 +153,7 @@ class _LogCheck:
         for row in self._rows.rows():
             self.events += 1
             stored = StoredEvent(row.stream, row.version, row.name, row.state)  # type: ignore[arg-type]
-            link = link_of(stored)
+            link = link_in(stored.state)
             recorded, problem = open_checked(self._mapper, stored)
             if stream is None or row.stream != stream.thread_id:
                 stream, name = self._stream(row.stream)

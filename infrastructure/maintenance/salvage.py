@@ -29,7 +29,7 @@ from refold.infrastructure.event_store.envelope import (
     EventMapper,
     Place,
     UnsealedEvent,
-    link_of,
+    link_in,
     random_hex,
 )
 from refold.infrastructure.event_store.plain_shapes import CodecError
@@ -244,7 +244,7 @@ def _rows(
                 at = times[row.stream] or _next_time(kept, mapper)
                 made = _place_of_lost(row.stream, target, plan, head, at)
             times[row.stream] = at
-            heads[row.stream] = Head(version, link_of(made[0]))
+            heads[row.stream] = Head(version, link_in(made[0].state))
             yield made, version in plan.good
 
 

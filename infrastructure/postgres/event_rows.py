@@ -17,7 +17,7 @@ from eventsourcing.persistence import (
 
 from refold.application.errors import LogDamaged
 from refold.infrastructure.event_store.encryption import Keys
-from refold.infrastructure.event_store.envelope import LONGEST_FRAME, link_of
+from refold.infrastructure.event_store.envelope import LONGEST_FRAME, link_in
 from refold.infrastructure.event_store.recorder import MAX_VERSION, NO_HEADS, Head, Plain, Row
 
 from .connections import Store, from_text, to_text
@@ -198,7 +198,7 @@ class PostgresRecorder(ApplicationRecorder):
         for (fingerprint,) in self.store.rows("SELECT fingerprint FROM {encryption_keys}"):
             self._keys.key(fingerprint)
         found = self.select_versions(stream, [head.version])
-        if head.version and not any(link_of(row) == head.link for row in found):
+        if head.version and not any(link_in(row.state) == head.link for row in found):
             raise LogDamaged(
                 stream, head.version, "the newest event was changed or removed since it was read"
             )

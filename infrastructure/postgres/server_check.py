@@ -11,7 +11,7 @@ from refold.application.ports.conversation_log import Damage
 from refold.application.ports.log_keeper import Checked
 from refold.domain.conversation import Conversation
 from refold.domain.evolve import fold
-from refold.infrastructure.event_store.envelope import EventMapper, link_of
+from refold.infrastructure.event_store.envelope import EventMapper, link_in
 from refold.infrastructure.maintenance.check import open_checked
 from refold.infrastructure.maintenance.row_proof import RawRow
 from refold.infrastructure.maintenance.table_checks import (
@@ -73,7 +73,7 @@ class _Check:
         for _, version, name, sealed, key in rows:
             self.events += 1
             row = StoredEvent(stream, version, name, open_state(stream, version, sealed, key))
-            link = link_of(row)
+            link = link_in(row.state)
             recorded, problem = open_checked(self._mapper, row)
             is_whole = is_whole and problem is None
             yield from check.take(

@@ -8,7 +8,7 @@ from eventsourcing.persistence import IntegrityError, StoredEvent
 
 from refold.application.errors import LogBusy
 from refold.application.ports.log_copy import CopyHead, CopyRow, RowPlace
-from refold.infrastructure.event_store.envelope import LONGEST_FRAME, EventMapper, link_of
+from refold.infrastructure.event_store.envelope import LONGEST_FRAME, EventMapper, link_in
 from refold.infrastructure.event_store.log_copy import (
     copy_row,
     gone_in,
@@ -75,8 +75,7 @@ class ServerCopyEnd:
         with as_log_errors(self.shown):
             rows = retry(lambda: self._store.rows(_HEADS))
         return {
-            from_text(stream): CopyHead(version, link_of(StoredEvent(stream, version, "", frame)))
-            for stream, version, frame in rows
+            from_text(stream): CopyHead(version, link_in(frame)) for stream, version, frame in rows
         }
 
     def rows_after(self, position: int, limit: int) -> Sequence[CopyRow]:

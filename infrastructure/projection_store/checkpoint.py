@@ -67,9 +67,10 @@ def left_in(log: ConversationLog, read_from: int) -> Left:
     """Return the ``Left`` of a fold that has read the log from this position on."""
 
     def left(logged: LoggedEvent) -> Sequence[LoggedEvent]:
-        if not _outdates(logged, read_from) or not isinstance(logged.event, MessageErased):
+        event = logged.event if _outdates(logged, read_from) else None
+        if not isinstance(event, MessageErased):
             return ()
-        versions = [one.version for one in logged.event.rewritten]
+        versions = [one.version for one in event.rewritten]
         remains = log.read_at(logged.thread_id, versions)
         if not all(one.erased for one in remains):
             raise FoldOutdated(
@@ -87,9 +88,7 @@ def still_valid(events: Iterator[LoggedEvent], read_from: int) -> Iterator[Logge
         FoldOutdated: such an event was found.
     """
     for logged in events:
-        if logged.number > read_from and (
-            _outdates(logged, read_from) and isinstance(logged.event, ConversationErased)
-        ):
+        if _outdates(logged, read_from) and logged.kind is ConversationErased:
             raise FoldOutdated(f"event {logged.number} erased a conversation that was folded in")
         yield logged
 
@@ -113,11 +112,10 @@ def is_outdated(db: Tables, events: Iterator[LoggedEvent]) -> bool:
 
 
 def _outdates(logged: LoggedEvent, read_from: int) -> bool:
-    return (
-        logged.number > read_from
-        and not logged.is_unread
-        and isinstance(logged.event, MessageErased | ConversationErased)
-    )
+    return logged.number > read_from and not logged.is_unread and logged.kind in _ERASURES
+
+
+_ERASURES = frozenset({MessageErased, ConversationErased})
 
 
 POSITIONS = "positions"

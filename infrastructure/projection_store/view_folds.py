@@ -71,7 +71,7 @@ def fold_into(
                 if others or batch.table.reads_messages:
                     batch.apply(batch.table.changes(successive))
             for logged in others:
-                if isinstance(logged.event, MessageErased):
+                if logged.kind is MessageErased:
                     _erase(db, batches, logged.number, left(logged))
             last = successive[-1]
         for batch in batches:
@@ -106,6 +106,10 @@ class Batch:
         self._db = db
         self._rows: dict[Key, dict[str, Cell]] = {}
         """Rows that may still change."""
+        self._groups: dict[tuple[str, ...], defaultdict[Key, dict[Key, None]]] = {}
+        """Keys of the same rows by the values of some columns, for each choice of columns that was asked for."""
+        self._looked_for: set[tuple[tuple[str, ...], Key]] = set()
+        """Columns and values of which all stored rows were loaded."""
         self._stored: dict[Key, int] = {}
         """Checksums of those of ``_rows`` that are already stored."""
         self._utf8: int | None = None
@@ -142,10 +146,10 @@ class Batch:
                 self._utf8 = at
             case Added(row):
                 cells = self.table.cells(row)
-                self._rows[self._key(cells)] = cells
+                self._put(self._key(cells), cells)
             case Changed(where):
-                for cells in self._matching(where):
-                    _change(cells, change)
+                for key in self._matching(where):
+                    self._change(key, change)
             case Removed(where):
                 self._remove(where)
             case Replaced(row):
@@ -178,9 +182,12 @@ class Batch:
     def insert_appended(self) -> None:
         """Insert the appended rows in the open transaction, while the processor's cache has them."""
         rows, self._appended = self._appended, []
+        if rows:
+            self._looked_for.clear()
         self._db.insert(self.table.name, rows, self._utf8)
 
     def _insert(self, rows: Sequence[Sealed]) -> None:
+        self._looked_for.clear()
         for row in rows:
             self._count(row[self.table.thread], (row,))
         self._db.insert(self.table.name, rows)
@@ -197,9 +204,10 @@ class Batch:
 
     def _remove(self, where: Cells) -> None:
         self._load(where)
-        wanted = where.items()
-        for key in [key for key, cells in self._rows.items() if wanted <= cells.items()]:
-            thread_id = self._rows.pop(key)["thread_id"]
+        for key in self._keys_of(where):
+            cells = self._rows.pop(key)
+            thread_id = cells["thread_id"]
+            self._leave_groups(key, cells)
             if key in self._stored:
                 self._counts[thread_id] -= 1
                 self._checksums[thread_id] -= self._stored.pop(key)
@@ -236,17 +244,43 @@ class Batch:
             self._db.execute(f"DELETE FROM {{{self.table.name}}} WHERE {condition}", key)
         self._insert([new])
 
-    def _matching(self, where: Cells) -> Iterable[dict[str, Cell]]:
+    def _matching(self, where: Cells) -> Iterable[Key]:
         if tuple(where) == self.table.key:
             key = tuple(where.values())
             if key not in self._rows:
                 key = self._load(where)
                 if key not in self._rows and self._is_there(where):
                     raise FoldDamaged(f"an index of {self.table.name} lacks {show_values(key)}")
-            return (self._rows[key],) if key in self._rows else ()
+            return (key,) if key in self._rows else ()
         self._load(where)
-        wanted = where.items()
-        return [cells for cells in self._rows.values() if wanted <= cells.items()]
+        return self._keys_of(where)
+
+    def _keys_of(self, where: Cells) -> list[Key]:
+        """Return the keys of the loaded rows with these values."""
+        columns = tuple(where)
+        if columns not in self._groups:
+            self._groups[columns] = groups = defaultdict[Key, dict[Key, None]](dict)
+            for key, cells in self._rows.items():
+                groups[_values(cells, columns)][key] = None
+        return [*self._groups[columns].get(tuple(where.values()), ())]
+
+    def _put(self, key: Key, cells: dict[str, Cell]) -> None:
+        self._rows[key] = cells
+        self._join_groups(key, cells)
+
+    def _change(self, key: Key, change: Changed) -> None:
+        cells = self._rows[key]
+        self._leave_groups(key, cells)
+        _change(cells, change)
+        self._join_groups(key, cells)
+
+    def _join_groups(self, key: Key, cells: Cells) -> None:
+        for columns, groups in self._groups.items():
+            groups[_values(cells, columns)][key] = None
+
+    def _leave_groups(self, key: Key, cells: Cells) -> None:
+        for columns, groups in self._groups.items():
+            del groups[_values(cells, columns)][key]
 
     def _is_there(self, where: Cells) -> bool:
         """Return whether a row is in the table although its index may not have it, as after a loss of power."""
@@ -260,18 +294,31 @@ class Batch:
         self.insert_appended()
         condition = " AND ".join(f"{column} = ?" for column in where)
         values = tuple(storable(value) for value in where.values())
-        # An erasure trusts no index, because a row that the index misses would stay.
-        kind = " {unindexed}" if self._is_erasing else ""
+        look_for = tuple(where), values
+        if look_for in self._looked_for and not self._is_erasing:
+            return values
+        self._looked_for.add(look_for)
+        kind, given = "", values
+        if self._is_erasing:  # It trusts no index, because a row that the index misses would stay.
+            kind = " {unindexed}"
+        elif self.table.active and "is_active" in where:
+            condition = f"{condition} AND {self.table.active}"
+            given = (*values, storable(where["thread_id"]))
         query = f"SELECT {self.table.selected} FROM {{{self.table.name}}}{kind} WHERE {condition}"
-        for row in self._db.execute(query, values).fetchall():
+        for row in self._db.execute(query, given).fetchall():
             cells = dict(zip(self.table.columns, open_row(self.table.name, row), strict=True))
             key = self._key(cells)
             if key not in self._rows:
-                self._rows[key], self._stored[key] = cells, int(row[-1])
+                self._put(key, cells)
+                self._stored[key] = int(row[-1])
         return values
 
     def _key(self, cells: Cells) -> Key:
-        return tuple(cells[column] for column in self.table.key)
+        return _values(cells, self.table.key)
+
+
+def _values(cells: Cells, columns: tuple[str, ...]) -> Key:
+    return tuple(map(cells.__getitem__, columns))
 
 
 def _change(cells: dict[str, Cell], change: Changed) -> None:

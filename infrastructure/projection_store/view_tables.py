@@ -57,6 +57,10 @@ class Table:
     """Condition of valid rows. Other rows are placeholders for erased content."""
     reads_messages: bool = False
     """True if appended messages change the table."""
+    active: str = ""
+    """Condition that the active rows of a conversation meet as well, by which they are found without reading
+    the others. Its parameter is the conversation.
+    """
 
     @lazy_property
     def columns(self) -> tuple[str, ...]:
@@ -155,6 +159,7 @@ TABLES = (
         ("thread_id", "summary_id", "rank"),
         topics.changes_of_run,
         topics.erased_changes,
+        active="summary_id IN (SELECT summary_id FROM {summaries} WHERE thread_id = ? AND is_active = 1)",
     ),
     Table(
         "request_sizes",

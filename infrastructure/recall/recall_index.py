@@ -178,7 +178,7 @@ def fold_into(
         if logged.number <= progress.number:
             continue
         last = logged
-        if not logged.is_unread and isinstance(logged.event, MessageErased):
+        if not logged.is_unread and logged.kind is MessageErased:
             if remains := left(logged):
                 # The original must be in the tables before it can be removed from them.
                 total = batch.write(logged.number)

@@ -24,7 +24,7 @@ from refold.infrastructure.event_store.envelope import (
     EnvelopeError,
     EventMapper,
     Place,
-    link_of,
+    link_in,
     parse_frame,
 )
 from refold.infrastructure.event_store.plain_shapes import CodecError
@@ -161,7 +161,7 @@ def _is_read(log: Path, newest: Anchored) -> bool:
         return "no such table" not in str(error)
     except sqlite3.Error:
         return True
-    return row is not None and link_of(StoredEvent(*row)) == newest.link
+    return row is not None and link_in(StoredEvent(*row).state) == newest.link
 
 
 LOOKS = 5

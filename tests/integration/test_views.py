@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import refold
@@ -18,11 +18,11 @@ from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.projection_store import view_folds as folding
 from refold.infrastructure.projection_store.read_models import SQLiteViews
 from refold.infrastructure.projection_store.row_checksums import seal_row
-from tests.support.view_events import Scribe
+from tests.support.view_events import TOPICS, Scribe
 
 Act = tuple[str, str]
 ACTS = st.tuples(
-    st.sampled_from(["say", "say", "compact", "fail", "label", "read"]),
+    st.sampled_from(["say", "say", "compact", "revert", "fail", "label", "read"]),
     st.sampled_from(["t1", "t2", "线程"]),
 )
 
@@ -50,6 +50,7 @@ def everything(views: ReadModels) -> list[object]:
                 views.messages(t, 0, 10_000),
                 views.summaries(t),
                 views.compactions(t),
+                views.topics(t),
             )
             for t in threads
         ),
@@ -63,6 +64,8 @@ def play(scribe: Scribe, acts: Sequence[Act], views: ReadModels) -> None:
                 scribe.say(thread_id, "hello", "broken \ud83d text")
             case "compact":
                 scribe.compact(thread_id, "a summary \udc4d")
+            case "revert":
+                scribe.revert(thread_id)
             case "fail":
                 scribe.fail(thread_id)
             case "label":
@@ -71,7 +74,8 @@ def play(scribe: Scribe, acts: Sequence[Act], views: ReadModels) -> None:
                 everything(views)
 
 
-@given(acts=st.lists(ACTS, max_size=25), batch=st.integers(1, 7))
+@given(acts=st.lists(ACTS, max_size=25), batch=st.integers(1, 20))
+@example(acts=[(act, "t1") for act in ("say", "compact", "compact", "revert", "compact")], batch=20)
 def test_following_rebuilding_and_checking_agree(acts: list[Act], batch: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(folding, "BATCH", batch)
@@ -92,6 +96,29 @@ def test_following_rebuilding_and_checking_agree(acts: list[Act], batch: int) ->
                 assert row.compactions == state.compactions
                 active = [s.summary_id for s in followed.summaries(row.thread_id) if s.is_active]
                 assert active == ([state.summary.summary_id] if state.summary else [])
+                assert len(followed.topics(row.thread_id)) == len(TOPICS) * len(active)
+
+
+def test_the_rows_of_earlier_summaries_are_not_read_again(log: SQLiteLog, tmp_path: Path) -> None:
+    """The steps of SQLite in a fold of one more compaction, after 5 and after 45."""
+    scribe, steps = Scribe(log), dict[int, int]()
+    with closing(SQLiteViews(tmp_path / "agent.views.db", log)) as views:
+        scribe.say("t", "one", "two", "three")
+        for number in range(1, 46):
+            scribe.compact("t")
+            if number not in (6, 45):
+                views.conversations()
+                continue
+            steps[number] = 0
+
+            def count(number: int = number) -> None:
+                steps[number] += 1
+
+            db = views.followed._file.connection()  # pyright: ignore[reportPrivateUsage]
+            db.set_progress_handler(count, 1)
+            views.conversations()
+            db.set_progress_handler(None, 1)
+    assert steps[45] <= 1.05 * steps[6], steps
 
 
 def test_questions_are_answered_from_the_newest_state(log: SQLiteLog, views: SQLiteViews) -> None:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from refold.application.ports.conversation_log import LoggedEvent
+from refold.domain.compaction.compacting import revert_compaction
 from refold.domain.compaction.policy import CompactionPolicy
-from refold.domain.conversation import Coverage
+from refold.domain.conversation import Coverage, Topic
 from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,
@@ -54,7 +55,9 @@ def requested(number: int, stop: int = 2, supersedes: str | None = None) -> Comp
     )
 
 
-def performed(number: int, stop: int = 2, text: str = "They met.") -> CompactionPerformed:
+def performed(
+    number: int, stop: int = 2, text: str = "They met.", topics: tuple[Topic, ...] = ()
+) -> CompactionPerformed:
     return CompactionPerformed(
         attempt_id=f"a{number}",
         summary_id=f"s{number}",
@@ -69,7 +72,15 @@ def performed(number: int, stop: int = 2, text: str = "They met.") -> Compaction
         prompt_fingerprint="p",
         tokens_before=100,
         tokens_after=40,
+        topics=topics,
+        topics_shown=min(1, len(topics)),
     )
+
+
+TOPICS = (
+    Topic(name="pnpm", count=2, last_position=0),
+    Topic(name="src/a.py", count=1, last_position=0),
+)
 
 
 def failed(number: int) -> CompactionFailed:
@@ -95,10 +106,18 @@ class Scribe:
         active = self.log.load(thread_id).state.summary
         old = active.summary_id if active else None
         stop = max(1, self.log.load(thread_id).state.length - 1)
-        events: list[Event] = [requested(number, stop, old), performed(number, stop, text)]
+        made = performed(number, stop, text, TOPICS)
+        events: list[Event] = [requested(number, stop, old), made]
         if old is not None:
             events.append(SummarySuperseded(summary_id=old, by=f"s{number}"))
         self._write(thread_id, lambda _: events)
+
+    def revert(self, thread_id: str) -> None:
+        """Revert the active summary, if there is one."""
+        state = self.log.load(thread_id).state
+        if state.summary is not None:
+            before = self.log.load(thread_id, at=state.summary.version - 1).state
+            self._write(thread_id, lambda _: revert_compaction(state, before))
 
     def fail(self, thread_id: str) -> None:
         self._acts += 1
