@@ -16,6 +16,7 @@ from refold.application.api.memory_lists import ORDERS
 from refold.application.ports.read_models import ReadModels
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.projection_store import view_folds as folding
+from refold.infrastructure.projection_store.catch_up import FollowedLog
 from refold.infrastructure.projection_store.read_models import SQLiteViews
 from refold.infrastructure.projection_store.row_checksums import seal_row
 from tests.support.view_events import TOPICS, Scribe
@@ -84,6 +85,8 @@ def play(scribe: Scribe, acts: Sequence[Act], views: ReadModels) -> None:
 def test_following_rebuilding_and_checking_agree(acts: list[Act], batch: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(folding, "BATCH", batch)
+        # A wrong fold that the database refuses would be mended by a rebuild.
+        patch.setattr(FollowedLog, "_repair", None)
         with (
             closing(SQLiteLog(":memory:")) as log,
             closing(SQLiteViews(":memory:", log)) as followed,
