@@ -29,9 +29,12 @@ def versions_about(
     """Return the versions of the decisions after a version that say how messages are shown, and why.
 
     These are all but compactions and shortenings that concern none of the positions: by far the largest events.
-    Returns None if the rows are those of a conversation so long that they do not tell.
+    Returns None if the rows are those of a conversation so long that they do not tell, or if they lack the newest
+    events: a reader of a server may be unable to give these their places in the order of the log.
     """
-    if not rows or rows[0].events != FINE or len(rows) * FINE < newest:
+    if not rows or rows[0].events != FINE:
+        return None
+    if (len(rows) - 1) * FINE + len(rows[-1].kinds) < newest:
         return None
     rows = rows[after // FINE :]
     steps = [one for row in rows for one in decisions_of(row, newest) if one["version"] > after]
@@ -63,8 +66,10 @@ def steps_about(
 def _others(rows: Sequence[RequestSizesRow]) -> Iterator[int]:
     """Yield the versions of events that the rows do not describe, such as pins of messages."""
     for row in rows:
-        first = row.number * FINE + 1
-        yield from (first + place for place, kind in enumerate(row.kinds) if kind == OTHER)
+        place = row.kinds.find(OTHER)
+        while place >= 0:
+            yield row.number * FINE + 1 + place
+            place = row.kinds.find(OTHER, place + 1)
 
 
 def _relevant(steps: Sequence[Step], positions: range) -> Iterator[int]:

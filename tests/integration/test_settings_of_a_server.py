@@ -224,6 +224,22 @@ def test_a_reader_does_not_take_a_new_message_for_a_lost_one(database: str, read
         assert conversation.read(3).text == "new"
 
 
+def test_a_reader_knows_compactions_that_have_no_place_yet(database: str) -> None:
+    roles = ("user", "assistant")
+    said = [{"role": roles[n % 2], "content": f"word {n} " * 9} for n in range(620)]
+    with refold.open(database, window=8_000) as writer:
+        writer.conversation("t").append(said, recorded=True)
+        assert len(writer.conversations()) == 1
+        assert writer.conversation("t").compact().outcome == "performed"
+    with refold.open(with_setting(database, "default_transaction_read_only", "on")) as memory:
+        conversation = memory.conversation("t")
+        fates, changes = conversation.explain(0, 3), conversation.fate_history(0)
+        causes = [change.cause for change in conversation.why("word 3 ").changes]
+    assert [fate.fate for fate in fates] == ["summarised"] * 3
+    assert [change.kind for change in changes] == ["appended", "covered"]
+    assert causes == ["appended", "compaction"]
+
+
 def test_a_copy_waits_for_the_place_of_each_event(reading: str, tmp_path: Path) -> None:
     with pytest.raises(refold.LogBusy, match="without a place in the order of the log"):
         refold.copy_log(reading, f"{tmp_path}/copy.db")
