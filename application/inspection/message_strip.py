@@ -15,7 +15,7 @@ from refold.application.recall.recall_query import whole_number
 from refold.application.runtime.core import Core
 from refold.domain.value import Value
 
-from .shown_tokens import RowSteps
+from .shown_tokens import RowSteps, size_rows
 
 MOST_CELLS, MOST_LARGE = 400, 10
 MOST_ASKED = 1_000_000
@@ -69,7 +69,7 @@ def message_strip(
     whole_number("most", most, 1, MOST_ASKED)
     loaded = core.log.load(thread_id, at=at)
     length = loaded.state.length
-    rows = core.views.request_sizes(thread_id) if length else ()
+    rows = size_rows(core, thread_id, loaded.state.version) if length else ()
     tokens = _tokens(rows, length)
     fates = _Fates(loaded, rows).all()
     size = max(1, -(-length // most))
@@ -114,7 +114,7 @@ def _tokens(rows: Sequence[RequestSizesRow], length: int) -> list[int]:
             tokens += [0] * ((row.stop or 0) - len(tokens))
         if len(tokens) >= length:
             break
-    return tokens[:length]
+    return tokens[:length] + [0] * (length - len(tokens))
 
 
 class _Fates:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from refold.application.ports.read_models import RequestSizesRow
 from refold.application.projections.decision_index import decisions_of
-from refold.application.projections.request_sizes import FINE
+from refold.application.projections.request_sizes import FINE, extended
+from refold.application.runtime.core import Core
 
 NO_MARKS = frozenset({"requested", "stale"})
 """Kinds of decisions that record a size, or only the state of thinking."""
@@ -37,6 +38,21 @@ def read_numbers(text: str) -> list[int]:
     """Return the numbers in a column."""
     numbers: list[int] = json.loads(f"[{text[:-1]}]")
     return numbers
+
+
+def size_rows(core: Core, thread_id: str, version: int) -> Sequence[RequestSizesRow]:
+    """Return the rows of sizes of a conversation, with its events up to a version unless the rows are long ones.
+
+    A reader of a server may be unable to give the newest events their places in the order of the log. The read models
+    lack these, so that they are read here.
+    """
+    rows = core.views.request_sizes(thread_id)
+    if rows and rows[0].events != FINE:
+        return rows
+    known = (len(rows) - 1) * FINE + len(rows[-1].kinds) if rows else 0
+    return (
+        rows if known >= version else extended(rows, core.log.read(thread_id, known + 1, version))
+    )
 
 
 class Decided(NamedTuple):

@@ -14,7 +14,7 @@ from refold.application.recall.recall_query import whole_number
 from refold.application.runtime.core import Core, Extras
 from refold.domain.value import Value
 
-from .shown_tokens import NO_MARKS, Decided, ShownTokens
+from .shown_tokens import NO_MARKS, Decided, ShownTokens, size_rows
 
 if TYPE_CHECKING:
     from refold.application.ports.read_models import RequestSizesRow
@@ -34,8 +34,8 @@ class SizePoint(Value, frozen=True):
     """Number of messages at this version."""
     tokens: int
     at: str
-    """Time of its newest message, ISO 8601, UTC. In a conversation of more than 500 messages, that of a
-    message at most 256 versions later.
+    """Time of its newest message, ISO 8601, UTC. In a conversation of more than 500 messages, and for messages that a
+    reader of a server cannot list yet, that of a message at most 256 versions later.
     """
 
 
@@ -89,7 +89,7 @@ def size_history(
     version = loaded.state.version
     rows: Sequence[RequestSizesRow] = ()
     if not loaded.state.erased:
-        rows = core.views.request_sizes(thread_id)
+        rows = size_rows(core, thread_id, version)
     _, extras = load_sent(core, loaded, Extras())
     budget = core.budget(extras)
     is_estimate = bool(rows) and rows[0].events == COARSE
@@ -214,7 +214,7 @@ def _times(
 
     def time_of(version: int, position: int) -> str:
         place = bisect_left(positions, position) - 1
-        if place >= 0:
+        if place >= 0 and position <= positions[-1] + 1:
             return messages[place].at
         return rows[(version - 1) // rows[0].events].at
 

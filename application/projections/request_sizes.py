@@ -84,6 +84,25 @@ def _new_row(first: LoggedEvent, events: int, number: int) -> RequestSizesRow:
     )
 
 
+def extended(
+    rows: Sequence[RequestSizesRow], run: Sequence[LoggedEvent]
+) -> Sequence[RequestSizesRow]:
+    """Return the short rows of a conversation with its next events."""
+    found: dict[Any, RequestSizesRow] = {row.number: row for row in rows}
+    for change in changes_of_run(run):
+        match change:
+            case Added(RequestSizesRow(events=events) as row) if events == FINE:
+                found[row.number] = row
+            case Changed(where) if where["events"] == FINE:
+                cells: dict[str, Any] = {**found[where["number"]].__dict__, **change.to}
+                for name, more in (*change.more.items(), *change.joined.items()):
+                    cells[name] += more
+                found[where["number"]] = RequestSizesRow(**cells)
+            case _:
+                pass
+    return [*found.values()]
+
+
 class _Sums:
     """The amounts and texts that some events of one short row add to it, and to the long row."""
 

@@ -240,6 +240,40 @@ def test_a_reader_knows_compactions_that_have_no_place_yet(database: str) -> Non
     assert causes == ["appended", "compaction"]
 
 
+@pytest.mark.parametrize(("listed", "later"), [(0, 6), (10, 4), (300, 2), (255, 300)])
+def test_a_reader_shows_the_sizes_of_events_that_have_no_place_yet(
+    database: str, listed: int, later: int
+) -> None:
+    roles = ("user", "assistant")
+    said = [{"role": roles[n % 2], "content": f"word {n} " * 9} for n in range(listed + later)]
+    with refold.open(database, window=8_000) as writer:
+        writer.conversation("t").append(said[:listed], recorded=True)
+        writer.conversations()
+        writer.conversation("t").append(said[listed:], recorded=True)
+        writer.conversation("t").compact()
+    with refold.open(
+        with_setting(database, "default_transaction_read_only", "on"), window=8_000
+    ) as memory:
+        conversation = memory.conversation("t")
+        strip, sizes = conversation.message_strip(), conversation.size_history(most=5)
+    with refold.open(database, window=8_000) as writer:
+        assert writer.conversations()
+        conversation = writer.conversation("t")
+        assert (strip.cells, strip.largest) == (
+            conversation.message_strip().cells,
+            conversation.message_strip().largest,
+        )
+        wanted = conversation.size_history(most=5)
+    assert sizes.marks == wanted.marks
+    for one, right in zip(sizes.points, wanted.points, strict=True):
+        assert (one.version, one.position, one.tokens) == (
+            right.version,
+            right.position,
+            right.tokens,
+        )
+        assert one.at >= right.at
+
+
 def test_a_copy_waits_for_the_place_of_each_event(reading: str, tmp_path: Path) -> None:
     with pytest.raises(refold.LogBusy, match="without a place in the order of the log"):
         refold.copy_log(reading, f"{tmp_path}/copy.db")
