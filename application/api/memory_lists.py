@@ -52,8 +52,8 @@ class MemoryLists:
         Raises:
             InvalidOwner: the owner is blank or invalid.
         """
-        rows, owner = self._core.views.conversations(), read_owner(owner)
-        return rows if owner is None else [row for row in rows if row.owner == owner]
+        views, owner = self._core.views, read_owner(owner)
+        return views.conversations() if owner is None else views.conversations_of(owner)
 
     def conversations_page(
         self,

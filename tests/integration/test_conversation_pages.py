@@ -167,6 +167,24 @@ def test_the_rows_that_are_read_do_not_grow_with_the_list(
     assert counts == {30}
 
 
+def test_the_list_of_an_owner_reads_the_rows_of_that_owner_alone(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[object] = []
+
+    def opened(table: str, row: Any) -> Any:
+        read.append(row)
+        return row_checksums.open_row(table, row)
+
+    for n in range(60):
+        say(memory, f"t{n}", "hello", "ada" if n % 20 == 0 else "ben")
+    wanted = [row for row in memory.conversations() if row.owner == "ada"]
+    assert memory.conversations(owner="ada") == wanted
+    monkeypatch.setattr(view_answers, "open_row", opened)
+    assert memory.conversations(owner="ada") == wanted
+    assert len(read) == len(wanted) == 3
+
+
 @pytest.mark.parametrize(
     "damage",
     [
