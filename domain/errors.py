@@ -161,18 +161,27 @@ class UnknownMessage(RefoldError, LookupError):
 class UnknownSummary(RefoldError, LookupError):
     """No summary has this id.
 
+    On a replica of a server, the summary may also have no place in the order of the log yet.
     ``thread_id`` is the conversation that was searched, or None for all conversations. ``newest`` are the
     ids of existing summaries, newest first.
     """
 
-    def __init__(self, summary_id: str, thread_id: str | None, newest: Sequence[str]) -> None:
+    def __init__(
+        self,
+        summary_id: str,
+        thread_id: str | None,
+        newest: Sequence[str],
+        *,
+        unlisted: bool = False,
+    ) -> None:
         where = "the log" if thread_id is None else f"conversation {thread_id!r}"
         known = (
             f"has {', '.join(newest)}"
             if newest
             else "has no summaries, because nothing was compacted"
         )
-        super().__init__(f"there is no summary {summary_id[:200]!r}: {where} {known}")
+        why = f"there is no summary {summary_id[:200]!r}: {where} {known}"
+        super().__init__(f"summary {summary_id[:200]!r} {UNLISTED}" if unlisted else why)
         self.summary_id = summary_id
         self.thread_id = thread_id
         self.newest = tuple(newest)

@@ -186,6 +186,9 @@ def find_summary(
         rows = [known]
     else:
         rows = [row for row in core.views.summaries(thread_id) if row.version <= newest]
+    is_known = any(row.summary_id.startswith(summary_id) for row in rows)
+    if not is_known and _is_unlisted(core, thread_id, summary_id):
+        raise UnknownSummary(summary_id, thread_id, (), unlisted=True)
     meant = _resolve_id(rows, summary_id, thread_id)
     for row in rows:
         if row.summary_id == meant:
@@ -193,6 +196,14 @@ def find_summary(
                 if isinstance(logged.event, CompactionPerformed):
                     return row, logged, logged.event
     raise UnknownSummary(summary_id, thread_id, [r.summary_id for r in rows[: -NEWEST - 1 : -1]])
+
+
+def _is_unlisted(core: Core, thread_id: str, summary_id: str) -> bool:
+    """Return whether the active summary has an id that begins so, and only the read models do not have it."""
+    active = core.log.load(thread_id).state.summary
+    if active is None or not summary_id or not active.summary_id.startswith(summary_id):
+        return False
+    return core.views.summary(thread_id, active.summary_id) is None
 
 
 def active_summary(core: Core, thread_id: str) -> SummaryRow | None:

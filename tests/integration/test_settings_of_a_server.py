@@ -240,6 +240,27 @@ def test_a_reader_knows_compactions_that_have_no_place_yet(database: str) -> Non
     assert causes == ["appended", "compaction"]
 
 
+def test_a_reader_does_not_take_a_new_summary_for_an_unknown_one(database: str) -> None:
+    roles = ("user", "assistant")
+    said = [{"role": roles[n % 2], "content": f"word {n} " * 9} for n in range(20)]
+    with refold.open(database, window=8_000) as writer:
+        writer.conversation("t").append(said, recorded=True)
+        assert len(writer.conversations()) == 1
+        assert writer.conversation("t").compact().outcome == "performed"
+    with refold.open(with_setting(database, "default_transaction_read_only", "on")) as memory:
+        conversation = memory.conversation("t")
+        made = conversation.explain(0, 1)[0].summary_id
+        assert made is not None
+        for ask in (conversation.expand, conversation.summary_sources):
+            with pytest.raises(refold.UnknownSummary, match="no place in the order of the log yet"):
+                ask(made[:8])
+        with pytest.raises(refold.UnknownSummary, match="there is no summary 'other'"):
+            conversation.expand("other")
+        with refold.open(database) as writer:
+            assert writer.conversation("t").expand(made).summary_id == made
+        assert conversation.expand(made).summary_id == made
+
+
 @pytest.mark.parametrize(("listed", "later"), [(0, 6), (10, 4), (300, 2), (255, 300)])
 def test_a_reader_shows_the_sizes_of_events_that_have_no_place_yet(
     database: str, listed: int, later: int
