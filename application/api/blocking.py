@@ -82,6 +82,8 @@ async def run_to_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 
 
 def _no_thread(error: RuntimeError) -> LogError:
+    if isinstance(error, RecursionError):
+        return LogError(f"nothing was done, because too many calls are open ({error})")
     advice = "free memory or raise the limit of threads. A program that is ending can start none"
     return LogError(f"nothing was done, because no thread could start ({error}): {advice}")
 

@@ -50,7 +50,7 @@ def _attempt(act: Callable[[], Answer], place: str, failed: list[ErasedPlace]) -
     """Return the result, or None after adding the place to those that failed."""
     try:
         return act()
-    except (RefoldError, OSError, MemoryError) as error:
+    except (RefoldError, OSError, MemoryError, RecursionError) as error:
         problem = str(error) or type(error).__name__
         detail = f"the erasure is recorded, and this failed: {problem}. Erase again, or open the log again"
         failed.append(ErasedPlace(place=place, state="pending", detail=detail))
@@ -87,7 +87,7 @@ def update_followers(core: Core) -> Sequence[ErasedPlace]:
             follower.update()
             if follower.has_remains:
                 problem = "another reader may still see what was removed"
-        except (RefoldError, OSError) as error:
+        except (RefoldError, OSError, MemoryError, RecursionError) as error:
             problem = f"they cannot be updated ({type(error).__name__})"
         if problem:
             place = f"tables of follower {follower.name}: {follower.place}"

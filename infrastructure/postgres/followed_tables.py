@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 from refold.application.errors import LogBusy, LogError
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
 from refold.application.runtime.opening_process import OpeningProcess
-from refold.application.runtime.plain_lines import plain_logger
+from refold.application.runtime.plain_lines import plain_logger, strip_quotations
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.projection_store.catch_up import (
     FollowedLog,
@@ -133,7 +133,7 @@ class FollowedTables:
                 repair=self._repair,
             )
         except NoAnswer as error:
-            raise self._no_rebuild() from error
+            raise self._no_rebuild(error.__cause__ or error) from error
 
     def check(self) -> Iterator[Damage]:
         """Compare the tables with a fresh fold of the log in SQLite, and change neither.
@@ -192,7 +192,7 @@ class FollowedTables:
         except LogBusy as error:
             logger.warning("%s keeps erased content: %s", self._content.title, error)
             return False
-        except (LogError, *BROKEN) as error:
+        except (LogError, RecursionError, *BROKEN) as error:
             logger.info("%s is folded again: %s", self._content.title, error)
             return self.drop()
 
@@ -363,13 +363,14 @@ class FollowedTables:
                 # Or another process dropped the tables while this one waited for its turn.
                 logger.info("rebuilding %s again: %s", self._content.title, outdated)
             except FoldDamaged as damaged:
-                raise self._no_rebuild() from damaged
+                raise self._no_rebuild(damaged) from damaged
         raise LogBusy(f"{self._content.title} cannot be rebuilt while content is erased; try again")
 
-    def _no_rebuild(self) -> LogError:
+    def _no_rebuild(self, cause: BaseException) -> LogError:
         title, shown = self._content.title, self._store.address.shown
         return LogError(
-            f"{title} of {shown} cannot be rebuilt; run `refold verify`, the log may be damaged"
+            f"{title} of {shown} cannot be rebuilt ({strip_quotations(cause)}); run `refold verify`, the log "
+            "may be damaged"
         )
 
     def _build_once(self, error: Exception | None) -> None:

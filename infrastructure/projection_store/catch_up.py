@@ -154,7 +154,8 @@ class FollowedLog:
             except NoAnswer as error:
                 title = f"{self._content.title} of {self._of or self._path or 'the log'}"
                 raise as_shortage(title, error) or LogError(
-                    f"{title} cannot be rebuilt; run `refold verify`, the log may be damaged"
+                    f"{title} cannot be rebuilt ({strip_quotations(error.__cause__ or error)}); run "
+                    "`refold verify`, the log may be damaged"
                 ) from error
 
     def check(self) -> Iterator[Damage]:
@@ -195,7 +196,7 @@ class FollowedLog:
                 with blamed_on_file():
                     if self._has_forgotten():
                         return True
-            except (LogError, *BROKEN) as error:
+            except (LogError, RecursionError, *BROKEN) as error:
                 # Neither a damaged file nor a log with damage elsewhere may keep erased content.
                 logger.info("%s is rebuilt: %s", self._content.title, error)
             return self.drop()

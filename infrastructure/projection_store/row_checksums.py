@@ -45,12 +45,13 @@ def blamed_on_file() -> Generator[None]:
     """Convert all errors of reading a derived file to those in ``BROKEN``.
 
     Damaged bytes can raise any error: a size may not be a number, a text may not be text, and Python
-    cannot decode some messages of SQLite. Two kinds of errors pass unchanged: those of refold, which
-    concern the log, an embedder or a setting, and those that end a program.
+    cannot decode some messages of SQLite. Three kinds of errors pass unchanged: those of refold, which
+    concern the log, an embedder or a setting, those that end a program, and ``RecursionError``, which
+    says that the caller has too many calls open.
     """
     try:
         yield
-    except (RefoldError, *BROKEN):
+    except (RefoldError, RecursionError, *BROKEN):
         raise
     except MemoryError as error:
         raise MemoryShort("there is not enough memory") from error
