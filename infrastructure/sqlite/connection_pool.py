@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Condition, Lock, RLock, get_ident
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 from eventsourcing.persistence import (
     ConnectionNotFromPoolError,
@@ -65,8 +66,8 @@ class OpenedFiles:
         # The connection has all three files open; a missing one was deleted while open.
         if None in self._files or (before and before._files.log != self._files.log):
             raise self._gone_error()
-        self.users = 0
-        """Number of open connections. When the last one closes, SQLite deletes the files next to the log."""
+        self.users = WeakSet[SQLiteConnection]()
+        """The open connections. When the last one closes, SQLite deletes the files next to the log."""
 
     def check(self) -> None:
         """Check that the files are still at their paths.
@@ -133,7 +134,7 @@ class DurableConnection(CheckedConnection):
         self._files = files
         self._usual_wait: int | None = None
         if files is not None:
-            files.users += 1
+            files.users.add(self)
 
     def prepare(self, *, commit: bool) -> None:
         """Check the files before a transaction, and limit its wait for other programs.
@@ -174,7 +175,9 @@ class DurableConnection(CheckedConnection):
     def commit(self) -> None:
         """Commit, and check that the files are still in place."""
         self._sqlite_conn.commit()
-        self.check()
+        # No deeper than the check before, so that it cannot meet the recursion limit after the commit.
+        if self._files is not None:
+            self._files.check()
 
     def check(self) -> None:
         """Check that the files are still at their paths.
@@ -193,7 +196,7 @@ class DurableConnection(CheckedConnection):
         if self._files is None or self.closed:
             super().close()
             return
-        self._files.users -= 1
+        self._files.users.discard(self)
         if not self._files.are_others_in_use:
             super().close()
             return
@@ -243,6 +246,8 @@ class SteadyPool(SQLiteConnectionPool):
         self._writer: SQLiteConnection | None = None
         self._users: dict[int, int] = {}
         """Threads that use connections, by the id of the connection."""
+        self.left: list[tuple[SQLiteConnection, int]] = []
+        """Connections to abandon before the next is taken, and their threads."""
         if not self.is_sqlite_memory_mode:
             untyped._writer_lock = RLock()  # It knows which thread has it.
             GATE.close_before(self.let_go)
@@ -277,6 +282,8 @@ class SteadyPool(SQLiteConnectionPool):
         self, timeout: float | None = None, *, is_writer: bool | None = None
     ) -> SQLiteConnection:
         """Take a connection from the pool."""
+        if self.left:
+            self._abandon_left()
         # In memory, readers wait for the writer as well. The library sees to that.
         if self.is_sqlite_memory_mode:
             return super().get_connection(timeout, is_writer=is_writer)
@@ -349,6 +356,11 @@ class SteadyPool(SQLiteConnectionPool):
         finally:
             if self._writer is conn:
                 self._end_writing()
+
+    def _abandon_left(self) -> None:
+        while self.left:
+            self.abandon(*self.left[-1])
+            self.left.pop()
 
     def _drop(self, conn: SQLiteConnection) -> None:
         """Close a connection that is not returned."""

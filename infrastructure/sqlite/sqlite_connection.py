@@ -268,6 +268,9 @@ class CheckedConnection(SQLiteConnection):
 class Lender(Protocol):
     """A pool that lends connections."""
 
+    left: list[tuple[SQLiteConnection, int]]
+    """Connections to abandon before the next is taken, and their threads."""
+
     def get_connection(self, *, is_writer: bool) -> SQLiteConnection:
         """Take a connection from the pool."""
         ...
@@ -345,6 +348,9 @@ def _loan(pool: Lender, *, is_writer: bool) -> Generator[SQLiteConnection]:
                 if isinstance(connection, CheckedConnection):
                     connection.finish()
                 pool.put_connection(connection)
+            except RecursionError:
+                # The transaction has ended, and this is no call: none may be possible here.
+                pool.left += [(connection, thread)]
             except BaseException:
                 pool.abandon(connection, thread)
                 raise

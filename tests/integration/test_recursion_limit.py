@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import refold
+from tests.support.log_files import rows
 
 READS: dict[str, Callable[[refold.Memory], object]] = {
     "conversations": lambda memory: memory.conversations(),
@@ -60,6 +61,34 @@ def test_too_many_open_calls_are_no_damage(
     assert is_done
     assert {one: one.stat().st_ino for one in tmp_path.glob("a.*.db")} == ids
     assert not [one for one in caplog.records if "damaged" in one.getMessage()]
+
+
+def test_an_append_that_fails_for_too_many_open_calls_is_not_stored(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with refold.open(path) as memory:
+        _warm_up(memory)
+        outcomes = set[bool]()
+        for room in range(12, 60):
+            _say(memory, "now the conversation is loaded")
+            before = len(rows(path))
+            outcomes.add(is_done := _has_room(room, lambda: _say(memory, "hello")))
+            assert len(rows(path)) == before + is_done
+        assert outcomes == {False, True}
+        assert memory.verify().ok
+
+
+def test_a_memory_goes_on_after_many_calls_that_had_no_room(tmp_path: Path) -> None:
+    with refold.open(tmp_path / "a.db") as memory:
+        _warm_up(memory)
+        for _ in range(2):
+            for room in range(20, 70):
+                for read in READS.values():
+                    _has_room(room, lambda reading=read: reading(memory))  # type: ignore[misc]
+                _has_room(room, lambda: _say(memory, "hello"))
+        before = len(memory.conversation("t").messages())
+        _say(memory, "one more")
+        assert len(memory.conversation("t").messages()) == before + 1
+        assert memory.verify().ok
 
 
 def test_words_are_gone_after_an_erasure_with_too_many_open_calls(tmp_path: Path) -> None:
