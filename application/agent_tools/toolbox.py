@@ -6,6 +6,7 @@ from typing import Any, cast, overload
 from refold.application.conversation.owner_scope import OwnerScope
 from refold.application.ports.sdk_tools import ToolOutput
 from refold.application.runtime.core import Core
+from refold.application.runtime.opening_process import Uncopied
 from refold.domain.errors import InvalidMessage
 from refold.domain.value import is_object
 
@@ -83,7 +84,7 @@ def _reading_tools(reach: Reach) -> tuple[Tool, ...]:
     )
 
 
-class Toolbox:
+class Toolbox(Uncopied):
     """Tools with which a model searches its memory, and edits it if that was asked for.
 
     Iterating yields every tool; ``toolbox["recall_memory"]`` returns one by name.

@@ -33,7 +33,7 @@ from refold.domain.frames import SummaryPlace
 from refold.domain.value import byte_size, replace
 
 from .memory_settings import Settings
-from .opening_process import OpeningProcess
+from .opening_process import OpeningProcess, Uncopied
 
 if TYPE_CHECKING:
     from refold.application.api.results import Context
@@ -262,7 +262,7 @@ def read_once() -> ReadOnce:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Core:
+class Core(Uncopied):
     """Ports and settings that every use case gets."""
 
     log: ConversationLog

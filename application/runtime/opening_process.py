@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 from weakref import WeakSet
 
 from refold.application.errors import LogError, OpenedBeforeFork
@@ -143,6 +143,22 @@ def _note_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_note_fork)
+
+
+class Uncopied:
+    """A base of what has open files, threads and locks of the process that made it."""
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied in depth. Python calls this for both.
+
+        Raises:
+            TypeError: always, as Python does for files and locks.
+        """
+        raise TypeError(
+            "a memory has open files and locks, so it cannot be pickled or deep-copied, and neither can its "
+            "conversations, tools, followers and adapters; pass the path and the id of the conversation, and "
+            "call refold.open there"
+        )
 
 
 class OpeningProcess:

@@ -2,11 +2,13 @@
 
 # pyright: basic
 
+import copy
 import logging
+import pickle
 import subprocess
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,20 @@ def test_reprs_are_short() -> None:
         conversation.append({"role": "user", "content": SECRET * 1_000})
         for one in (memory, conversation, conversation.context(), conversation.messages()[0]):
             assert len(repr(one)) < 400
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy])
+def test_what_cannot_be_sent_to_a_process_says_what_to_do(
+    tmp_path: Path, copied: Callable[[object], object]
+) -> None:
+    from refold.adapters.anthropic_memory_tool import MemoryTool
+
+    with refold.open(tmp_path / "a.db") as memory:
+        conversation = memory.conversation("t")
+        follower = memory.follow("f", lambda *_: None, into=tmp_path / "f.db")
+        for one in (memory, conversation, conversation.tools(), follower, MemoryTool(memory)):
+            with pytest.raises(TypeError, match=r"pass the path .* call refold\.open there"):
+                copied(one)
 
 
 def test_a_reply_of_the_api_is_stored_once_with_its_usage() -> None:
