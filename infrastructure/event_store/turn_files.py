@@ -226,6 +226,20 @@ def open_log_file(
     )
 
 
+def _refuse_second_name(path: Path) -> None:
+    """Raise if this process has the log open under another name: SQLite would mix the files next to both.
+
+    Raises:
+        LogError: the message gives the other name.
+    """
+    with suppress(FileNotFoundError):
+        if path.stat().st_nlink > 1 and (other := GATE.other_name(path)) is not None:
+            raise LogError(
+                f"{path} is open in this process as {other}, which is the same file (hard links); open it "
+                "under that name, or close it there first"
+            )
+
+
 def _warn_of_links(path: Path) -> None:
     """Warn if the log has another name: SQLite would keep a write-ahead log for each, and lose what is in one."""
     if path.stat().st_nlink > 1:
@@ -268,6 +282,7 @@ def _check_place(path: Path, kept: Anchor, *, create: bool) -> ReadOnlyPlace | N
     # Before any read: closing a descriptor here would release the locks of the log.
     GATE.refuse(path)
     with translate_errors(path):
+        _refuse_second_name(path)
         retry(lambda: refuse_damaged(path))
         refuse_lost(path, kept)
         check_place(path, create=create)

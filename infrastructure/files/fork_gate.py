@@ -165,6 +165,15 @@ class ForkGate:
         self._open.add(file)
         return file
 
+    def other_name(self, path: Path) -> Path | None:
+        """Return another name (a hard link) under which this process has the file open, or None."""
+        same = set(marks_of(path))
+        for name in {file.path for file in list(self._open) if file.path is not None}:
+            # Of the same file by another name, the path differs.
+            if len(same.intersection(marks_of(name))) == 1 and name.exists():
+                return name
+        return None
+
     def closed(self, file: OpenFile) -> None:
         """Unregister a connection that was closed or never opened."""
         self._open.discard(file)

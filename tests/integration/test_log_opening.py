@@ -304,3 +304,24 @@ def test_a_log_with_two_names_is_opened_with_a_warning(
     assert words_of(log) == ["one"]
     log.close()
     assert "more than one name" in caplog.text
+
+
+@pytest.mark.parametrize("is_closed_before", [False, True])
+def test_a_log_that_is_open_under_another_name_is_refused_with_that_name(
+    tmp_path: Path, *, is_closed_before: bool
+) -> None:
+    path, link = tmp_path / "a.db", tmp_path / "b.db"
+    first = SQLiteLog(path)
+    say(first, "one")
+    if is_closed_before:
+        first.close()
+    link.hardlink_to(path)
+    if is_closed_before:
+        first = SQLiteLog(path)
+    with pytest.raises(LogError, match=r"b\.db is open in this process as .*a\.db"):
+        SQLiteLog(link)
+    SQLiteLog(path).close()
+    say(first, "two")
+    first.close()
+    with closing(SQLiteLog(link)) as log:
+        assert words_of(log) == ["one", "two"]
