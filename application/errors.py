@@ -53,6 +53,14 @@ def was_closed(what: object) -> "LogError":
     return LogError(f"{what} was closed; open it again to go on")
 
 
+def no_thread(error: RuntimeError) -> "LogError":
+    """Return the error for work that has not begun, because Python could not start a thread."""
+    if isinstance(error, RecursionError):
+        return LogError(f"nothing was done, because too many calls are open ({error})")
+    advice = "free memory or raise the limit of threads. A program that is ending can start none"
+    return LogError(f"nothing was done, because no thread could start ({error}): {advice}")
+
+
 class EmbedderError(RefoldError):
     """An embedder could not make vectors; ``reason`` is a short constant, the message has the details."""
 

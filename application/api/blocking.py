@@ -10,7 +10,7 @@ from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from refold.application.errors import LogError
+from refold.application.errors import LogError, no_thread
 from refold.application.runtime import opening_process
 from refold.application.runtime.foreign_code import (
     CURRENT,
@@ -66,7 +66,7 @@ async def run_to_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
         # The executor has it in its queue nevertheless, and a thread that starts later would run it.
         if withdrawal.withdraw():
             raise WorkEnded(f"no thread answers ({error}); check what is stored") from error
-        raise _no_thread(error) from error
+        raise no_thread(error) from error
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
@@ -79,13 +79,6 @@ async def run_to_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
         if not future.cancelled():
             future.exception()  # No caller is left to receive the exception.
         raise
-
-
-def _no_thread(error: RuntimeError) -> LogError:
-    if isinstance(error, RecursionError):
-        return LogError(f"nothing was done, because too many calls are open ({error})")
-    advice = "free memory or raise the limit of threads. A program that is ending can start none"
-    return LogError(f"nothing was done, because no thread could start ({error}): {advice}")
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -101,7 +94,7 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
             None, context.run, lambda: _raise_plainly(function, *args, **kwargs)
         )
     except RuntimeError as error:
-        raise _no_thread(error) from error
+        raise no_thread(error) from error
     return await future
 
 
@@ -345,7 +338,7 @@ class Runner:
                 try:
                     self._loop = self._start_loop()
                 except RuntimeError as error:
-                    raise _no_thread(error) from error
+                    raise no_thread(error) from error
             return self._loop
 
     def _start_loop(self) -> asyncio.AbstractEventLoop:

@@ -11,7 +11,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
-from refold.application.errors import FoldError, LogError
+from refold.application.errors import FoldError, LogError, no_thread
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.follower_store import FollowerStore, FollowerTables, Reached
 from refold.application.runtime.core import Core
@@ -171,11 +171,17 @@ class Follower:
 
         Raises:
             InvalidSetting: ``every`` is not a positive number.
+            LogError: no thread can start.
         """
         self._opened.process.check()
         with self._lock:
             if self._following is None:
-                self._following = _Following(self, every)
+                following = _Following(self, every)
+                try:
+                    following.start()
+                except RuntimeError as error:
+                    raise no_thread(error) from error
+                self._following = following
         return self
 
     def stop(self) -> None:
@@ -347,6 +353,9 @@ class _Following:
         self._thread = threading.Thread(
             target=self._run, name=f"refold-{follower.name}", daemon=True
         )
+
+    def start(self) -> None:
+        """Start the thread."""
         self._thread.start()
 
     def end(self) -> None:

@@ -1,6 +1,5 @@
 """A memory as adapters use it: it follows an application's list, and gives the compacted request."""
 
-import asyncio
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -132,7 +131,7 @@ class FollowingMemory:
         """Return the request to send next, as ``context_of`` does."""
         for _ in range(_TRIES):
             context = await self.acontext(await run_to_end(follow), **given)
-            if await asyncio.to_thread(self._has_only, context, length):
+            if await in_thread(self._has_only, context, length):
                 return context
         raise _moved()
 

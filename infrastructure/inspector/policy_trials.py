@@ -97,10 +97,15 @@ class PolicyTrials:
             trial = self._trials[key] = Trial()
             while len(self._trials) > KEPT:
                 self._trials.popitem(last=False)
-            self._thread = threading.Thread(
+            thread = threading.Thread(
                 target=_run, args=(trial, prepare), name="refold-trial", daemon=True
             )
-            self._thread.start()
+            try:
+                thread.start()
+            except RuntimeError as error:
+                trial.failure, trial.is_over = f"No thread could start: {error}", True
+            else:
+                self._thread = thread
 
     def close(self) -> None:
         """Stop the running trial, and start no other."""

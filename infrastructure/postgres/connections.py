@@ -15,6 +15,7 @@ from psycopg.errors import Diagnostic
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolTimeout
 
+from refold.application.errors import no_thread
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.domain.errors import InvalidSetting
 from refold.domain.lazy_pattern import lazy_property
@@ -118,6 +119,28 @@ def _connect_again(pool: ConnectionPool[Connection[TupleRow]]) -> None:
         pool.check()
 
 
+def _make_pool(address: Address) -> _Pool:
+    return _Pool(
+        address.conninfo,
+        min_size=0,
+        max_size=address.pool,
+        timeout=WAIT,
+        configure=_configure,
+        # The pool would wait twice as long after each attempt, up to minutes after the server is back.
+        reconnect_timeout=_BETWEEN,
+        reconnect_failed=_connect_again,
+        open=False,
+        name=_APPLICATION,
+        kwargs={
+            "autocommit": True,
+            "prepare_threshold": None,
+            "application_name": _APPLICATION,
+            # Neither that of the role nor PGCLIENTENCODING: they may lack characters.
+            "client_encoding": "UTF8",
+        },
+    )
+
+
 class Store:
     """The pool of one log. Statements name tables as ``{table}``: see ``sql``."""
 
@@ -127,25 +150,7 @@ class Store:
         self._process = OpeningProcess(address.shown)
         self._own = threading.local()
         self._texts: dict[str, bytes] = {}
-        self._pool = _Pool(
-            address.conninfo,
-            min_size=0,
-            max_size=address.pool,
-            timeout=WAIT,
-            configure=_configure,
-            # The pool would wait twice as long after each attempt, up to minutes after the server is back.
-            reconnect_timeout=_BETWEEN,
-            reconnect_failed=_connect_again,
-            open=False,
-            name=_APPLICATION,
-            kwargs={
-                "autocommit": True,
-                "prepare_threshold": None,
-                "application_name": _APPLICATION,
-                # Neither that of the role nor PGCLIENTENCODING: they may lack characters.
-                "client_encoding": "UTF8",
-            },
-        )
+        self._pool = _make_pool(address)
         self._opening = threading.Lock()
         self.rebuilding = threading.Lock()
         """Lock of threads that fold the log in one transaction and read it in others: one at a time."""
@@ -329,7 +334,16 @@ class Store:
                 if self._pool.closed:
                     # The pool would try until its time is up, and not say what is wrong.
                     wait_for_start(self._connect).close()
-                    self._pool.open()
+                    self._open_pool()
+
+    def _open_pool(self) -> None:
+        try:
+            self._pool.open()
+        except RuntimeError as error:
+            # It counts as open, without the threads that connect.
+            self._pool.close()
+            self._pool = _make_pool(self.address)
+            raise no_thread(error) from error
 
 
 def lift_time_limits(connection: Connection[TupleRow]) -> None:

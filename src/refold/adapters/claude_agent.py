@@ -260,10 +260,20 @@ async def _promptly(call: Callable[..., Answer], *given: Any, writes: bool = Fal
         except BaseException as error:
             answer.set_exception(error)
 
-    threading.Thread(target=copy_context().run, args=(run,), name="refold-store").start()
+    try:
+        threading.Thread(target=copy_context().run, args=(run,), name="refold-store").start()
+    except RuntimeError:  # No thread could start.
+        run()
     if not wait((answer,), _PROMPT).done:
-        await (_outlast(answer) if writes else to_thread.run_sync(wait, (answer,)))
+        await (_outlast(answer) if writes else _await_end(answer))
     return answer.result()
+
+
+async def _await_end(answer: Future[Any]) -> None:
+    try:
+        await to_thread.run_sync(wait, (answer,))
+    except RuntimeError:  # No thread could start.
+        wait((answer,))
 
 
 async def _outlast(answer: Future[Any]) -> None:
@@ -272,7 +282,7 @@ async def _outlast(answer: Future[Any]) -> None:
     while not answer.done():
         try:
             with CancelScope(shield=True):
-                await to_thread.run_sync(wait, (answer,))
+                await _await_end(answer)
         except get_cancelled_exc_class() as error:  # asyncio cancels in a shielded scope as well.
             cancelled = error
     if cancelled is not None:

@@ -1,6 +1,5 @@
 """A memory for agents of Google's ADK: its memory service, which recalls what a user's sessions said."""
 
-import asyncio
 import base64
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -19,7 +18,7 @@ except ImportError as error:  # pragma: no cover
     ) from error
 
 from refold.application.api.async_memory import AsyncMemory
-from refold.application.api.blocking import run_to_end
+from refold.application.api.blocking import in_thread, run_to_end
 from refold.application.api.following import FollowingMemory
 from refold.application.api.memory import Memory
 from refold.application.conversation.transcripts import RecordedMessage
@@ -109,7 +108,7 @@ class RefoldMemoryService(BaseMemoryService):
     ) -> SearchMemoryResponse:
         """Return the passages of a user's sessions that answer a question, best first."""
         owner = _owner(app_name, user_id)
-        return SearchMemoryResponse(memories=await asyncio.to_thread(self._search, owner, query))
+        return SearchMemoryResponse(memories=await in_thread(self._search, owner, query))
 
     async def delete_memory(
         self, *, app_name: str, user_id: str, memory_id: str | None = None

@@ -145,3 +145,19 @@ def test_a_trial_plays_the_messages_up_to_the_version_and_writes_nothing(tmp_pat
         trial.stop.set()
         with pytest.raises(Stopped):
             work(trial)
+
+
+def test_a_trial_whose_thread_cannot_start_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with closing(PolicyTrials(unused)) as trials:
+        with monkeypatch.context() as limited:
+            limited.setattr(threading.Thread, "start", refuse)
+            trials.start(ONE, at_once)
+        assert not trials.is_busy
+        trial = trials.find(ONE)
+        assert trial is not None
+        assert trial.failure == "No thread could start: can't start new thread"
+        trials.start(OTHER, at_once)
+        wait_for(lambda: not trials.is_busy)
