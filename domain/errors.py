@@ -114,19 +114,22 @@ class KeyReused(InvalidMessage):
 class VersionConflict(RefoldError):
     """Another writer has appended to the conversation since it was read; nothing is stored.
 
-    ``expected`` is the version that the caller gave, ``actual`` is the current version.
+    ``expected`` is the version that the caller gave, ``actual`` is the current version: 0 for a conversation that is
+    empty or was erased, because a message begins it again.
     """
 
     def __init__(self, thread_id: str, expected: int, actual: int) -> None:
-        how = (
-            "another writer has appended to it: read the new messages and build a new context"
-            if actual > expected
-            else "it never had that version: use the version of a context or of an append"
-        )
-        super().__init__(
-            f"conversation {thread_id!r} is at version {actual}, but version {expected} was expected: "
-            f"{how}, then append with the new version"
-        )
+        is_at = f"conversation {thread_id!r} is at version {actual}"
+        if not actual:
+            is_at = f"conversation {thread_id!r} has no messages, or was erased"
+            how = "append with version 0 to begin it"
+        elif actual > expected:
+            how = "another writer has appended to it: read the new messages and build a new context, then "
+            how += "append with the new version"
+        else:
+            how = "it never had that version, or had it before it was erased: use the version of a context or "
+            how += "of an append, then append with the new version"
+        super().__init__(f"{is_at}, but version {expected} was expected: {how}")
         self.thread_id = thread_id
         self.expected = expected
         self.actual = actual

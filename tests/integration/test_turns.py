@@ -256,6 +256,24 @@ def test_what_somebody_else_appended_meanwhile_is_a_conflict(path: Path) -> None
                 conversation.append(USER, expected_version=wrong)  # type: ignore[arg-type]  # pyright: ignore
 
 
+def test_a_version_of_before_an_erasure_is_refused_with_the_one_to_begin_again_with(
+    path: Path,
+) -> None:
+    with refold.open(path) as memory:
+        conversation = memory.conversation("t")
+        conversation.append([USER, REPLY])
+        memory.erase_conversation("t")
+        for before in (2, conversation.version):
+            with pytest.raises(
+                refold.VersionConflict, match=r"was erased.*with version 0"
+            ) as caught:
+                conversation.append(USER, expected_version=before)
+            assert caught.value.actual == 0
+        assert conversation.append(USER, expected_version=0).version == 1
+        with pytest.raises(refold.VersionConflict, match=r"at version 1.*before it was erased"):
+            conversation.append(REPLY, expected_version=2)
+
+
 def test_decisions_are_no_conflict(path: Path) -> None:
     with refold.open(path, window=8_000, summariser=GoodSummariser()) as memory:
         conversation = memory.conversation("t")
