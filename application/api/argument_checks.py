@@ -52,6 +52,16 @@ def check(name: str, value: object) -> None:
         raise invalid_argument(name, value, known[1])
 
 
+def check_path(name: str, value: object) -> None:
+    """Raise if a value is not a path.
+
+    Raises:
+        InvalidSetting: names the argument and says what it must be.
+    """
+    if not is_path(value):
+        raise invalid_argument(name, value, A_PATH)
+
+
 def read_owner(owner: object) -> str | None:
     """Return a valid owner id, or None if none was given.
 

@@ -1,6 +1,6 @@
 """Results of the API: requests to send, stored messages and compactions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast, get_args
 
@@ -257,11 +257,17 @@ class Context:
 
         Raises:
             EmptyConversation: there are no messages.
+            InvalidSetting: ``betas`` are not text.
         """
         if not self.messages:
             raise EmptyConversation(self.thread_id)
         request: dict[str, Any] = {"messages": self.messages}
-        wanted = [betas] if isinstance(betas, str) else betas
+        several = _several(betas)
+        wanted = [beta for beta in several if isinstance(beta, str)]
+        if len(wanted) < len(several):
+            raise InvalidSetting(
+                f"betas={betas!r:.60}: must be text, or several texts", setting="betas", value=betas
+            )
         if named := dict.fromkeys([*wanted, *self.betas]):
             request["extra_headers"] = {"anthropic-beta": ",".join(named)}
         if self.system:
@@ -294,3 +300,10 @@ class Context:
         if api == "chat":
             return openai_request(self.system, self.messages, self.tools)
         return responses_request(self.system, self.messages, self.tools, self.originals)
+
+
+def _several(given: object) -> list[object]:
+    """Return the items of a list or another iterable, or a value alone."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        return [given]
+    return list(cast("Iterable[object]", given))

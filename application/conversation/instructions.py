@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.compaction.budget import InstructionFileSize
@@ -87,13 +87,19 @@ def instruction_text(
     a file without room is skipped. The logger ``refold`` warns of both.
 
     Raises:
-        InvalidSetting: a budget is less than 64 characters.
+        InvalidSetting: a budget is not a number of at least 64, or the files are not text by name.
     """
     for setting, value in (("characters", characters), ("total", total)):
-        if value < LEAST:
+        if not isinstance(cast("object", value), int) or value < LEAST:
             raise InvalidSetting(
                 f"{setting} = {value}: must be at least {LEAST}", setting=setting, value=value
             )
+    named = cast("object", files)
+    texts = (*files, *files.values()) if isinstance(named, Mapping) else (named,)
+    if not isinstance(named, Mapping) or not all(isinstance(one, str) for one in texts):
+        raise InvalidSetting(
+            f"files={files!r:.60}: must be texts by name", setting="files", value=files
+        )
     given = (InstructionFile(name, text) for name, text in files.items())
     return join_files(given, characters=characters, total=total).text
 

@@ -5,6 +5,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from refold.application.api.argument_checks import check_path, invalid_argument
 from refold.application.errors import LogError
 from refold.application.maintenance.copying import Progress, copy_events, ignore_progress
 from refold.application.maintenance.maintenance_results import Copied
@@ -49,7 +50,12 @@ def copy_log(
         LogDamaged: an event of a log was changed.
         LogNotFound: there is no log at ``source``.
         LogError: a log cannot be used; a copy that was begun can be continued.
+        InvalidSetting: an argument is invalid.
     """
+    check_path("source", source)
+    check_path("target", target)
+    if not callable(progress):
+        raise invalid_argument("progress", progress, "a function")
     options = Options() if encryption_key is None else Options(encryption_key=encryption_key)
     source, target = real_place(source), real_place(target)
     _refuse_same(source, target)

@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Unpack
 
+from refold.application.api.argument_checks import check, check_path
 from refold.application.erasure.erasing import erase_again
 from refold.application.errors import (
     LogDamaged,
@@ -68,7 +69,11 @@ def restore_log(
         NewerLog: it has an event of a newer refold; nothing was changed.
         TargetExists: a log exists at ``path``, and ``force`` is false.
         LogBusy: another process held the write lock of the existing log for too long.
+        InvalidSetting: an argument is invalid.
     """
+    check_path("source", source)
+    check_path("path", path)
+    check("force", force)
     to = Path(os.path.realpath(path))
     # The files of the backup are next to itself, not next to a link.
     backup = Path(os.path.realpath(source))

@@ -4,12 +4,15 @@
 
 import inspect
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import refold
 from refold.application.recall.recall_query import RecallOptions
+from refold.testing import CheckFailed, check_store, check_summariser, violations
 
 WRONG: list[Any] = [
     5, -1, 5.5, float("nan"), True, b"x", object(), [1], {"a": 1}, ("x",), "", "\ud800", int, None,
@@ -194,3 +197,56 @@ def test_a_time_is_taken_as_results_give_it() -> None:
         for wrong in ("yesterday", "2026-01-02T03:04:05"):
             with pytest.raises(refold.InvalidSetting, match="time zone"):
                 conversation.context(at=wrong)
+
+
+def _request(betas: Any) -> object:
+    with refold.open(":memory:") as memory:
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "x"})
+        return conversation.context().for_anthropic(betas=betas)
+
+
+def _import(saver: Any, memory: Any) -> object:
+    checkpoints = pytest.importorskip("langgraph.checkpoint.memory")
+    from refold.adapters.langchain import import_checkpoints
+
+    with refold.open(":memory:") as opened:
+        return import_checkpoints(saver or checkpoints.InMemorySaver(), memory or opened)
+
+
+def _check_summariser(token_counter: Any) -> object:
+    return check_summariser(object(), token_counter=token_counter)  # type: ignore[arg-type]
+
+
+FUNCTIONS_OF_REFOLD: dict[str, tuple[Any, dict[str, Any]]] = {
+    "copy_log": (refold.copy_log, {"source": "a.db", "target": "b.db", "progress": print}),
+    "restore": (refold.restore, {"source": "b.db", "path": "c.db", "force": False}),
+    "instruction_text": (
+        refold.instruction_text,
+        {"files": {"A.md": "x"}, "characters": 100, "total": 100},
+    ),
+    "from_openai": (refold.from_openai, {"messages": []}),
+    "tools_from_openai": (refold.tools_from_openai, {"tools": []}),
+    "read_transcript": (refold.read_transcript, {"path": "t.jsonl"}),
+    "for_anthropic": (_request, {"betas": "x"}),
+    "import_checkpoints": (_import, {"saver": None, "memory": None}),
+    "check_store": (check_store, {"place": "folder"}),
+    "check_summariser": (_check_summariser, {"token_counter": None}),
+    "violations": (violations, {"request": {"messages": []}}),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [(name, argument) for name, (_, given) in FUNCTIONS_OF_REFOLD.items() for argument in given],
+)
+def test_a_wrong_argument_of_a_function_is_refused_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, argument: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    function, given = FUNCTIONS_OF_REFOLD[name]
+    for wrong in (*WRONG, [None]):
+        with suppress(refold.RefoldError, CheckFailed):
+            function(**{**given, argument: wrong})
+    with pytest.raises(refold.RefoldError, match=argument):
+        function(**{**given, argument: object()})

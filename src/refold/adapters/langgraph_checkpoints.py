@@ -4,12 +4,13 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import BaseMessage, RemoveMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from refold.application.api.argument_checks import invalid_argument
 from refold.application.api.memory import Memory
 from refold.application.conversation.message_meaning import same_beginning
 from refold.application.conversation.transcripts import RecordedConversation, RecordedMessage
@@ -55,7 +56,12 @@ def import_checkpoints(saver: BaseCheckpointSaver[Any], memory: Memory) -> list[
     Raises:
         InvalidMessage: a message cannot be represented as JSON.
         LogError: the log cannot be read or written.
+        InvalidSetting: an argument is invalid.
     """
+    if not callable(getattr(saver, "list", None)):
+        raise invalid_argument("saver", saver, "a checkpointer of LangGraph")
+    if not isinstance(cast("object", memory), Memory):
+        raise invalid_argument("memory", memory, "what refold.open returns")
     done: list[Imported] = []
     for thread in conversations_of(_states(saver)):
         conversation = memory.conversation(thread.thread_id)

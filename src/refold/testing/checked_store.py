@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import refold
+from refold.application.api.argument_checks import check_path, invalid_argument
 from refold.application.api.conversation_memory import ConversationMemory as Conversation
 from refold.application.api.memory import Memory
 from refold.testing.findings import Findings, show_value
@@ -30,14 +31,18 @@ def opening_of(place: Place, open: Callable[..., Memory] | None = None, **option
     ``open`` is called with only the place, instead of ``refold.open``.
 
     Raises:
+        InvalidSetting: the place is not a path, or ``open`` is not a function.
         ValueError: the place is a log in memory, which cannot be opened a second time.
 
     >>> memory = opening_of(Path("agent.db"), window=8_000)()
     """
     if open is not None:
+        if not callable(open):
+            raise invalid_argument("open", open, "a function that opens a memory")
         return partial(open, place)
     if callable(place):
         return place
+    check_path("place", place)
     if str(place) == IN_MEMORY:
         raise ValueError(
             "a log in memory ends with its memory: give a path, or a callable that opens a store"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
+from refold.application.api.argument_checks import invalid_argument
 from refold.testing import request_rules as rules
 from refold.testing.request_parts import (
     THINKING,
@@ -47,7 +48,14 @@ def violations(
         model: the model whose rules apply if the request names none. Unknown models are judged strictly.
         allow_pending_at_end: whether calls of the last assistant turn may lack results, if nothing but
             results follows. Use it for a context that is built while tools still run.
+
+    Raises:
+        InvalidSetting: the request is not a dictionary.
     """
+    if not isinstance(cast("object", request), Mapping):
+        raise invalid_argument(
+            "request", request, "a dictionary, as context.for_anthropic() gives it"
+        )
     model = str(request.get("model") or model)
     found = [finding for rule in _RULES for finding in rule(request)]
     found += rules.unanswered_calls(request, allow_pending_at_end=allow_pending_at_end)

@@ -73,6 +73,7 @@ def check_store(
     Raises:
         CheckFailed: rules are broken; the message has the expected and the seen result of each, and
             advice.
+        InvalidSetting: ``place`` is not a path or a callable.
         ValueError: ``place`` is ``:memory:``, which ends with its memory.
 
     >>> check_store(tmp_path / "agent.db")

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from copy import deepcopy
 from typing import cast
 
+from refold.application.api.argument_checks import invalid_argument
 from refold.application.errors import SummariserError
 from refold.application.ports.summariser import (
     BoundedSummariser,
@@ -76,6 +77,7 @@ def check_summariser(
     Raises:
         CheckFailed: rules are broken; the message has the expected and the seen result of each, and
             advice.
+        InvalidSetting: ``token_counter`` cannot count.
 
     >>> class Counting:
     ...     name = "counting"
@@ -85,6 +87,8 @@ def check_summariser(
     Traceback (most recent call last):
     refold.testing.CheckFailed: Counting breaks 1 rule: …
     """
+    if token_counter is not None and not callable(getattr(token_counter, "count_text", None)):
+        raise invalid_argument("token_counter", token_counter, "an object with count_text")
     findings = Findings(name_of(summariser))
     counter = token_counter or EstimatingTokenCounter()
     with WatchedLoop() as loop:
