@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from .errors import RefoldError
+from .value import is_list
 
 Command = Literal["create", "str_replace", "insert", "delete", "rename", "undo"]
 ROOT = "/memories"
@@ -103,7 +104,7 @@ def view(files: Files, path: object, view_range: Sequence[int] | None = None) ->
     """Return the numbered lines of a file, or the list of a folder.
 
     Raises:
-        FileRefused: there is no such file or folder.
+        FileRefused: there is no such file or folder, or the range is not a list of numbers.
     """
     name = valid_path(path)
     if name in files:
@@ -231,11 +232,19 @@ def snippet(text: str, at: str) -> str:
 
 def _numbered(name: str, text: str, view_range: Sequence[int] | None) -> str:
     lines, first = text.split("\n"), 1
+    if view_range is not None and not _are_numbers(view_range):
+        raise FileRefused(
+            f"Invalid `view_range` parameter: {view_range}. It should be two line numbers."
+        )
     if view_range and len(view_range) == 2:
         first = max(1, view_range[0])
         lines = lines[first - 1 : len(lines) if view_range[1] == -1 else view_range[1]]
     heading = f"Here's the content of {name} with line numbers:"
     return "\n".join([heading, *_rows(lines, first)])
+
+
+def _are_numbers(given: object) -> bool:
+    return is_list(given) and all(type(one) is int for one in given)
 
 
 def _rows(lines: Iterable[str], first: int) -> Iterator[str]:

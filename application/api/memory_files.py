@@ -1,7 +1,7 @@
 """The memory files of a model, kept as messages of a conversation of their own."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from uuid import uuid4
 
 from refold.application.erasure.erasure_report import ErasureReport
@@ -79,7 +79,7 @@ class MemoryFiles:
         Raises:
             FileRefused: the command cannot be carried out, or is unknown.
         """
-        name = command.get("command")
+        name = command.get("command") if isinstance(cast("object", command), Mapping) else command
         if not isinstance(name, str) or name not in _FIELDS:
             raise FileRefused(f"Unknown command: {name}")
         carry_out: Callable[..., str] = getattr(self, name)
@@ -91,7 +91,7 @@ class MemoryFiles:
         ``view_range``: first and last line, from 1; a last line of -1 is the end.
 
         Raises:
-            FileRefused: there is no such file or folder.
+            FileRefused: there is no such file or folder, or the range is not a list of numbers.
         """
         return rules.view(self._files(), path, view_range)
 

@@ -105,6 +105,15 @@ def test_a_path_outside_of_the_memories_is_refused(tool: MemoryTool, path: str) 
     assert tool.files.files() == {}
 
 
+@pytest.mark.parametrize("wrong", [5, "12", ["a", "b"], [1.5, 2], {"a": 1}])
+def test_a_range_that_is_no_list_of_numbers_is_refused(tool: MemoryTool, wrong: Any) -> None:
+    call(tool, "create", path=A, file_text="one\ntwo\n")
+    answer = call(tool, "view", path=A, view_range=wrong)
+    assert answer.startswith("refused: Invalid `view_range` parameter")
+    with pytest.raises(FileRefused, match="Unknown command"):
+        tool.files.execute(wrong)
+
+
 def test_a_command_with_missing_or_unknown_fields_is_refused(tool: MemoryTool) -> None:
     assert call(tool, "create", path=A) == "refused: file_text must be a text"
     assert call(tool, "create", path=A, file_text=None) == "refused: file_text must be a text"
