@@ -2,6 +2,7 @@
 fork.
 """
 
+import errno
 import os
 import sqlite3
 from collections.abc import Callable, Generator, Mapping
@@ -13,6 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 from refold.application.errors import LogBusy
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.application.runtime.plain_lines import plain_logger
+from refold.infrastructure.event_store.file_format import is_too_long
 from refold.infrastructure.files.lock import WriteLock
 from refold.infrastructure.files.private_files import make_private
 from refold.infrastructure.sqlite.connection_pool import Identity, identity_of
@@ -307,7 +309,13 @@ class DatabaseFile:
             fill(connection)
 
     def connected(self, place: Path | str, journal: str) -> sqlite3.Connection:
-        """Open a database with the settings of this kind of file."""
+        """Open a database with the settings of this kind of file.
+
+        Raises:
+            OSError: the path is too long for SQLite, which would not say so.
+        """
+        if isinstance(place, Path) and is_too_long(place):
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), str(place))
         connection = open_sqlite(
             place,
             timeout=BUSY_TIMEOUT,

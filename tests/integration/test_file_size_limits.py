@@ -87,11 +87,7 @@ def test_a_name_that_is_too_long_is_said_to_be_so_and_leaves_no_file(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("length", [504, 505, 600, 3_000])
-def test_a_path_that_sqlite_cannot_open_is_said_to_be_too_long_and_leaves_no_file(
-    tmp_path: Path, length: int
-) -> None:
-    folder = tmp_path.resolve()
+def _path_of(folder: Path, length: int) -> Path:
     while (rest := length - len(f"{folder}/a.db")) > 1:
         folder /= "d" * min(rest - 1, 200)
     if rest == 1:
@@ -99,6 +95,28 @@ def test_a_path_that_sqlite_cannot_open_is_said_to_be_too_long_and_leaves_no_fil
     folder.mkdir(parents=True)
     path = folder / "a.db"
     assert len(f"{path}") == length
+    return path
+
+
+def test_files_next_to_a_log_whose_paths_are_too_long_are_said_to_be(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with refold.open(_path_of(tmp_path.resolve(), 500)) as memory:
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "the port is 5433"})
+        assert conversation.recall("port").hits
+        assert memory.conversations()
+    said = [one.getMessage() for one in caplog.records if "kept in memory" in one.getMessage()]
+    assert len(said) == 2
+    assert all("File name too long" in one for one in said)
+
+
+@pytest.mark.parametrize("length", [504, 505, 600, 3_000])
+def test_a_path_that_sqlite_cannot_open_is_said_to_be_too_long_and_leaves_no_file(
+    tmp_path: Path, length: int
+) -> None:
+    path = _path_of(tmp_path.resolve(), length)
+    folder = path.parent
     if length == 504:
         refold.open(path).close()
         return
