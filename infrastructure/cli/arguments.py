@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ from refold.application.history.moments import At
 from refold.domain.errors import InvalidThreadId, UnknownMessage
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.infrastructure.files.log_place import LogPlace
+from refold.infrastructure.value_words import typed_command
 
 from .options import DB_VARIABLE, DEFAULT_DB, EmbedderChoice
 
@@ -263,20 +263,11 @@ def naming_commands(db: LogPlace) -> Generator[None]:
         raise
 
 
-_ARGUMENTS = {"inspect": 0, "recall": 2, "why": 2, "diff": 3}
-"""Number of arguments before the options in suggested commands; of other commands it is one."""
-
-
 def next_command(*words: object, db: object) -> str:
     """Return a command of this program, ready to be typed. Arguments come before options in ``words``."""
     usual = LogPlace.parse(os.environ.get(DB_VARIABLE) or DEFAULT_DB)
     named = [] if str(db) == str(usual) else ["--db", str(db)]
-    command, *texts = map(str, words)
-    count = _ARGUMENTS.get(command, 1)
-    given, options = texts[:count], [*texts[count:], *named]
-    if any(text.startswith("-") for text in given):  # It would be read as an option.
-        return f"refold {shlex.join([command, *options, '--', *given])}"
-    return f"refold {shlex.join([command, *given, *options])}"
+    return typed_command(*words, more=named)
 
 
 def as_request(made: Context) -> dict[str, object]:

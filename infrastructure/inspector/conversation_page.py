@@ -1,6 +1,5 @@
 """The page of a conversation with its panels, and the page of one message."""
 
-import shlex
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -9,6 +8,7 @@ from starlette.responses import HTMLResponse, Response
 from refold.application.conversation.addresses import address_of
 from refold.application.inspection.message_strip import MessageStrip
 from refold.application.inspection.size_history import SizeHistory
+from refold.infrastructure.value_words import typed_command
 
 from .links import ServerLinks
 from .message_views import MessageView, message_views
@@ -119,7 +119,7 @@ def message_page(reader: Reader, links: ServerLinks, request: Request) -> Respon
         "fate": page.fates.get(position),
         "happened": happened,
         "address": address_of(scene.row.thread_id, position),
-        "read": shlex.join(("refold", "read", scene.row.thread_id, f"{position}")),
-        "pin": shlex.join(("refold", "pin", scene.row.thread_id, f"{position}")),
+        "read": typed_command("read", scene.row.thread_id, position, count=2),
+        "pin": typed_command("pin", scene.row.thread_id, position, count=2),
     }
     return HTMLResponse(render("message.html", values))

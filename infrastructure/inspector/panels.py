@@ -92,7 +92,12 @@ def why_panel(scene: Scene) -> Mapping[str, Any]:
     """Return the history of a value: when it came in, when it left, and what brings it back."""
     value = scene.query.get("q", "").strip()
     found = scene.conversation.why(value, at=scene.at) if value else None
-    return {"query": value, "history": found, "words": value_words, "quoted": shlex.join}
+    return {
+        "query": value,
+        "history": found,
+        "words": value_words,
+        "typed": value_words.typed_command,
+    }
 
 
 class Moment(NamedTuple):

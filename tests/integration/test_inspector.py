@@ -117,6 +117,27 @@ def test_the_page_of_a_message_has_all_of_it_and_says_how_to_get_it_back(tmp_pat
     assert "refold pin &#39;a b&#39; 2" in page
 
 
+def test_commands_of_pages_can_be_typed_for_an_id_that_looks_like_an_option(
+    tmp_path: Path,
+) -> None:
+    with open_quiet(tmp_path / "agent.db", 8_000) as memory:
+        conversation = memory.conversation("-x")
+        conversation.append(
+            [user("Read it."), call(1, "read", {}), result(1, "port 5433 " + "line\n" * 8_000)]
+        )
+        conversation.append(assistant("Done."))
+        for n in range(60):
+            conversation.append([user(f"Port {n}. {WORDS}"), assistant(f"Noted {n}. {WORDS}")])
+            conversation.context()
+        client = client_of(memory)
+        page = client.get("/message?id=-x&position=2").text
+        why = client.get("/conversation?id=-x&panel=why&q=port+5433").text
+    assert "refold read -- -x 2" in page
+    assert "refold pin -- -x 2" in page
+    assert "refold recall -- -x &#39;port 5433&#39;" in why
+    assert not re.search(r"refold \w+ -x", why)
+
+
 BEGAN = datetime(2019, 5, 4, 10, tzinfo=UTC)
 
 
