@@ -9,6 +9,7 @@ from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.api.results import CompactionResult
 from refold.domain.errors import UnknownMessage
+from refold.infrastructure.value_words import typed_command
 
 from .arguments import (
     Where,
@@ -62,7 +63,7 @@ def pin(
     if json:
         print_json({"thread_id": thread, "pin_id": pin_id})
     else:
-        undo = f"refold unpin {clean(thread)} {clean(pin_id)} --db {clean(db)}"
+        undo = clean(typed_command("unpin", thread, pin_id, "--db", db, count=2))
         say(f"Pinned as {clean(pin_id)}. `{undo}` unpins it.")
 
 
@@ -103,7 +104,7 @@ def pins(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
         print_json({"thread_id": thread, "pins": [item.model_dump() for item in items]})
         return
     if not items:
-        how = f"refold pin {clean(thread)} POSITION --db {clean(db)}"
+        how = clean(typed_command("pin", thread, "POSITION", "--db", db, count=2))
         say(f"Nothing is pinned in {clean(thread)}. `{how}` pins a message.")
         return
     show_table(

@@ -12,6 +12,7 @@ from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.erasure.erasure_report import ErasureReport
 from refold.application.history.diff import ContextDiff, MessageChange
+from refold.infrastructure.value_words import typed_command
 
 from .arguments import (
     NAMED,
@@ -74,7 +75,7 @@ def fork(
     say(
         f"{clean(forked)} begins with {row.messages:,} messages, as {clean(thread)} was at version "
         f"{row.forked_at}. Later changes to one do not affect the other. "
-        f"Next: refold context {clean(forked)} --db {clean(db)}"
+        f"Next: {clean(typed_command('context', forked, '--db', db))}"
     )
 
 

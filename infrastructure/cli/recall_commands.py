@@ -13,6 +13,7 @@ from refold.domain.text_cuts import beginning
 from refold.infrastructure.files.log_place import LogPlace
 from refold.infrastructure.palette import FATES
 from refold.infrastructure.shown_text import strip_control
+from refold.infrastructure.value_words import typed_command
 
 from .arguments import open_existing, require
 from .options import (
@@ -247,7 +248,8 @@ def _show(found: Recalled, db: LogPlace, thread: str | None) -> None:
     tips = ["other words, as they may appear in the conversation"]
     if thread is not None:
         tips.append(f"all conversations: `refold search QUESTION --db {clean(db)}`")
-        tips.append(f"an exact text: `refold query {clean(thread)} --text TEXT --db {clean(db)}`")
+        query = clean(typed_command("query", thread, "--text", "TEXT", "--db", db))
+        tips.append(f"an exact text: `{query}`")
     say(f"Try {'; '.join(tips)}; fewer filters, if there are any.")
 
 

@@ -16,6 +16,7 @@ from refold.application.ports.read_models import NoteRow
 from refold.domain.errors import InvalidSetting, InvalidThreadId, UnknownSummary
 from refold.infrastructure.bootstrap import configuration_of
 from refold.infrastructure.palette import FATES
+from refold.infrastructure.value_words import typed_command
 
 from .arguments import (
     Span,
@@ -242,7 +243,7 @@ def topics(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
         print_json({"thread_id": thread, "topics": [row.model_dump() for row in rows]})
         return
     if not rows:
-        how = f"refold compact {clean(thread)} --db {clean(db)}"
+        how = clean(typed_command("compact", thread, "--db", db))
         say(f"No topics yet: compaction extracts them. `{how}` compacts now.")
         return
     show_table(

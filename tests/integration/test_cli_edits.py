@@ -1,5 +1,7 @@
 """``refold proposals``, ``allow`` and ``refuse``, as people and programs use them."""
 
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -90,3 +92,28 @@ def test_what_a_proposal_takes_back_is_shown(refold: Refold, stored: Path) -> No
     assert refold("allow", "talk", shown[0], "--json").answer["changed"] is False
     assert refold("allow", "talk", shown[1], "--json").answer["changed"] is True
     assert note_id not in str(refold("notes", "talk", "--json").answer)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("pin", "--", "-x", "0"),
+        ("pins", "--", "-x"),
+        ("topics", "--", "-x"),
+        ("fork", "--", "t", "-y"),
+        ("recall", "--", "-x", "quokka"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_an_output_suggests_can_be_typed_for_an_id_that_looks_like_an_option(
+    refold: Refold, stored: Path, command: tuple[str, ...]
+) -> None:
+    with library.open(stored) as memory:
+        for name in ("-x", "t"):
+            memory.conversation(name).append({"role": "user", "content": "hello"})
+    said = " ".join(refold(*command).out.split())
+    found = re.findall(r"refold ((?:unpin|pin|compact|context|query) [^`]*)(?:`|$)", said)
+    assert found, said
+    for one in found:
+        words = ["0" if word == "POSITION" else word for word in shlex.split(one.strip("` "))]
+        assert "option" not in refold(*words).err, words
