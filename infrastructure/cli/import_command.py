@@ -79,7 +79,8 @@ def import_files(
         importer = _Importer(db, stack, format=format, thread=thread, owner=owner)
         found = find_sessions(files)
         quiet = json or len(found) > 1
-        for session in steps(found, "importing", quiet=json):
+        there = [one for one in found if not watch or one.path.exists()]
+        for session in steps(there, "importing", quiet=json):
             importer.take(session, quiet=quiet)
         done = importer.done
         if json:

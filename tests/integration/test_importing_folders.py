@@ -166,6 +166,31 @@ def test_watching_imports_what_is_written_meanwhile_and_ends_with_ctrl_c(
     assert lengths(refold) == {"a": 6, "b": 2, "c": 2, "codex-1": 1}
 
 
+def test_watching_a_file_that_does_not_exist_yet_says_so_once(
+    refold: Refold, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = tmp_path / "later.jsonl"
+
+    def write() -> None:
+        later.write_text(session("a", 1))
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    acts: list[Callable[[], None]] = [write, stop]
+
+    def sleep(seconds: float) -> None:
+        if seconds >= 1:
+            acts.pop(0)()
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    done = refold("import", str(later), "--watch")
+    assert done.code == 0
+    assert done.err.count("does not exist") == 1
+    assert "not imported" not in done.err
+    assert "a: 2 new messages" in done.out
+
+
 def test_trajectories_and_packed_logs_of_a_folder_are_imported(
     refold: Refold, tmp_path: Path
 ) -> None:
