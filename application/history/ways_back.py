@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 from refold.application.api.results import Context
 from refold.application.compaction.pinning import words_to_pin
-from refold.application.conversation.addresses import address_of
+from refold.application.conversation.addresses import SCHEME, address_of
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.stream_places import stored_messages
 from refold.application.recall.hits import Recalled, RecallHit
@@ -186,13 +186,13 @@ class _Ways:
         position = self._newest.position
         address = address_of(self._thread_id, position)
         why = f"the log has message {position} word for word; the agent's tool read_offloaded takes {address}"
-        command = ("read", f"{self._thread_id}/{position}")
+        command = ("read", self._place_of(position))
         call = f"conversation.read({position})"
         return WayBack(kind="read", works=True, why=why, command=command, call=call)
 
     def pin(self) -> WayBack:
         position, thread_id = self._newest.position, self._thread_id
-        command: tuple[str, ...] = ("pin", f"{thread_id}/{position}")
+        command: tuple[str, ...] = ("pin", self._place_of(position))
         what: int | str = position
         why = f"pinned, the words of message {position} are in every later request"
         works = self._newest.is_kept_by_pin
@@ -203,6 +203,13 @@ class _Ways:
             why = f"a pin of message {position} keeps its words, and they do not have the value"
         call = f"conversation.pin({what!r})"
         return WayBack(kind="pin", works=works, why=why, command=command, call=call)
+
+    def _place_of(self, position: int) -> str:
+        """Return the message for a command: by its address, if there is a conversation whose id reads the same."""
+        place = f"{self._thread_id}/{position}"
+        if place.startswith(SCHEME) or self._core.log.existing({place}):
+            return address_of(self._thread_id, position)
+        return place
 
     def focus(self) -> WayBack:
         words = self._words or beginning(self._newest.line, _LONGEST_WORDS)

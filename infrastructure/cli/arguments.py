@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.api.results import Context, StoredMessage
 from refold.application.conversation.addresses import SCHEME, parse_address
-from refold.application.errors import AmbiguousId, ForeignAddress
+from refold.application.errors import AmbiguousId, ForeignAddress, InvalidAddress
 from refold.application.history.moments import At
 from refold.domain.errors import InvalidThreadId, UnknownMessage
 from refold.domain.lazy_pattern import lazy_pattern
@@ -143,24 +143,37 @@ def find_place(memory: Memory, given: str, more: Sequence[str] = ()) -> Where:
         InvalidAddress, ForeignAddress: an address is invalid, or belongs to another conversation.
         BadParameter: a position is invalid.
     """
-    thread, first = _begin(memory, given)
+    thread, first = _begin(memory, given, is_alone=not more)
     begin = () if first is None else (first,)
     return Where(thread, (*begin, *(_span_in(thread, word) for word in more)))
 
 
-def _begin(memory: Memory, given: str) -> tuple[str, Span | None]:
+def _begin(memory: Memory, given: str, *, is_alone: bool) -> tuple[str, Span | None]:
     if given.strip().startswith(SCHEME):
-        address = parse_address(given)
+        try:
+            address = parse_address(given)
+        except InvalidAddress:
+            if _is_thread(memory, given):
+                return given, None
+            raise
+        if not is_alone and _is_thread(memory, given):
+            return given, None
         for thread in (address.thread_id, address.as_written):
             if memory.conversation(thread).version:
                 return thread, read_span(str(address.position))
-        with suppress(InvalidThreadId):  # An address can be longer than an id.
-            if memory.conversation(given).version:
-                return given, None
+        if _is_thread(memory, given):
+            return given, None
         return find_thread(memory, address.thread_id), read_span(str(address.position))
     if not memory.conversation(given).version and (found := _WITH_POSITION.fullmatch(given)):
         return find_thread(memory, found[1]), read_span(found[2])
     return find_thread(memory, given), None
+
+
+def _is_thread(memory: Memory, given: str) -> bool:
+    try:
+        return bool(memory.conversation(given).version)
+    except InvalidThreadId:  # An address can be longer than an id.
+        return False
 
 
 def _span_in(thread: str, word: str) -> Span:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.results import StoredMessage
-from refold.application.conversation.addresses import address_of
+from refold.application.conversation.addresses import SCHEME, address_of
 from refold.application.history.explain import MessageFate
 from refold.application.history.moments import At as Moment
 from refold.application.ports.read_models import ConversationRow
@@ -113,12 +113,12 @@ def show(
             return
         known = memory.conversations()
         about = _row_at(conversation, known, moment)
-        name = unique_beginnings([row.thread_id for row in known])[where.thread]
+        names = unique_beginnings([row.thread_id for row in known])
         turns = list(_turns(messages, fates, _turns_before(conversation, messages[0].position)))
     with pager():
         _say_heading(about, messages, at)
         _show_turns(where.thread, turns, full=full)
-        _say_next(name, messages, turns, db, full=full)
+        _say_next(where.thread, names, messages, turns, db, full=full)
 
 
 def _row_at(
@@ -261,14 +261,18 @@ def _show_whole(thread: str, row: _Row) -> None:
 
 def _say_next(
     thread: str,
+    names: Mapping[str, str],
     messages: Sequence[StoredMessage],
     turns: Sequence[_Turn],
     db: object,
     *,
     full: bool,
 ) -> None:
-    longest = max(messages, key=lambda m: m.tokens)
-    words = ["show", f"{thread}/{longest.position}", "--full"]
+    name, longest = names[thread], max(messages, key=lambda m: m.tokens)
+    place = f"{name}/{longest.position}"
+    if place.startswith(SCHEME) or place in names:  # It reads as another message or conversation.
+        place = address_of(thread, longest.position)
+    words = ["show", place, "--full"]
     if full:
-        words = ["explain", thread] if any(turn.covered for turn in turns) else ["context", thread]
+        words = ["explain", name] if any(turn.covered for turn in turns) else ["context", name]
     say(f"\n[dim]Next: {clean(next_command(*words, db=db))}[/dim]")

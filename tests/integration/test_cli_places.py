@@ -1,6 +1,8 @@
 """Conversations, messages, pins and summaries are named in one way by every command."""
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,39 @@ def test_a_message_is_named_in_the_same_ways_everywhere(refold: Refold) -> None:
     assert refold("erase", ALIKE, "6..8", "--yes").code == 0
     erased = refold("explain", ALIKE, "--json").answer["messages"]
     assert [m["position"] for m in erased if m["fate"] == "erased"] == [4, 6, 7]
+
+
+@pytest.fixture
+def alike(refold: Refold, tmp_path: Path) -> tuple[str, ...]:
+    """The ids of conversations that read like places of messages of others."""
+    ids = ("t", "t/12", "refold://t/12", "refold://t")
+    with library.open(tmp_path / "agent.db") as memory:
+        for name in ids:
+            memory.conversation(name).append(talk(20, f"Words of {name}. "), recorded=True)
+            assert memory.conversation(name).compact().outcome == "performed"
+    return ids
+
+
+def test_commands_lead_to_a_message_also_if_its_place_is_the_id_of_another_conversation(
+    refold: Refold, alike: tuple[str, ...]
+) -> None:
+    for name in alike:
+        said = f"Question 3: Words of {name}."
+        ways = refold("why", name, "Question 3:", "--json").answer["ways"]
+        commands = {one["kind"]: one["command"] for one in ways}
+        assert refold(*commands["read"]).out.strip() == said
+        pinned = refold(*commands["pin"], "--json").answer["pin_id"]
+        pins = refold("pins", name, "--json").answer["pins"]
+        assert [one["pin_id"] for one in pins] == [pinned]
+        assert said in refold("read", name, "12").out
+        shown = refold("show", name, "12").out
+        [following] = re.findall(r"Next: refold (.*)", shown)
+        assert said in shown
+        assert said in refold(*shlex.split(following)).out
+    # As a place alone, it is the message.
+    assert refold("show", "refold://t/12", "--json").answer["thread_id"] == "t"
+    assert refold("show", "refold://t", "--json").answer["thread_id"] == "refold://t"
+    assert refold("show", "refold://u", "--json").answer["error"] == "InvalidAddress"
 
 
 @pytest.mark.usefixtures("two")
