@@ -1,7 +1,4 @@
-"""Sentences about the history of a value and commands, for the terminal and for pages."""
-
-import shlex
-from collections.abc import Sequence
+"""Sentences about the history of a value, for the terminal and for pages."""
 
 from refold.application.history.value_history import (
     PlaceKind,
@@ -113,20 +110,3 @@ def way_words(way: WayBack) -> str:
         "revert": "revert the newest compaction",
         "fork": "fork from before it left",
     }[way.kind]
-
-
-_ARGUMENTS = {"inspect": 0, "recall": 2, "why": 2, "diff": 3}
-"""Number of arguments before the options in suggested commands; of other commands it is one."""
-
-
-def typed_command(*words: object, more: Sequence[str] = (), count: int | None = None) -> str:
-    """Return a command of this program, ready to be typed. Arguments come before options in ``words``.
-
-    ``more``: further options. ``count``: number of arguments, if it is not the usual one of the command.
-    """
-    command, *texts = map(str, words)
-    count = _ARGUMENTS.get(command, 1) if count is None else count
-    given, options = texts[:count], [*texts[count:], *more]
-    if any(text.startswith("-") for text in given):  # It would be read as an option.
-        return f"refold {shlex.join([command, *options, '--', *given])}"
-    return f"refold {shlex.join([command, *given, *options])}"

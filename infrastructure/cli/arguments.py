@@ -17,8 +17,7 @@ from refold.application.errors import AmbiguousId, ForeignAddress, InvalidAddres
 from refold.application.history.moments import At
 from refold.domain.errors import InvalidThreadId, UnknownMessage
 from refold.domain.lazy_pattern import lazy_pattern
-from refold.infrastructure.files.log_place import LogPlace
-from refold.infrastructure.value_words import typed_command
+from refold.infrastructure.files.log_place import LogPlace, typed_command
 
 from .options import DB_VARIABLE, DEFAULT_DB, EmbedderChoice
 

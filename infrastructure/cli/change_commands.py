@@ -9,7 +9,7 @@ from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.api.results import CompactionResult
 from refold.domain.errors import UnknownMessage
-from refold.infrastructure.value_words import typed_command
+from refold.infrastructure.files.log_place import typed_command
 
 from .arguments import (
     Where,

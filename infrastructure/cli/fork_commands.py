@@ -12,7 +12,7 @@ from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.erasure.erasure_report import ErasureReport
 from refold.application.history.diff import ContextDiff, MessageChange
-from refold.infrastructure.value_words import typed_command
+from refold.infrastructure.files.log_place import typed_command
 
 from .arguments import (
     NAMED,

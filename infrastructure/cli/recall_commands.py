@@ -10,10 +10,9 @@ from refold.application.recall.hits import Neighbour, Recalled, RecallHit, excer
 from refold.application.recall.recall_query import RecallOptions, ask
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.text_cuts import beginning
-from refold.infrastructure.files.log_place import LogPlace
+from refold.infrastructure.files.log_place import LogPlace, typed_command
 from refold.infrastructure.palette import FATES
 from refold.infrastructure.shown_text import strip_control
-from refold.infrastructure.value_words import typed_command
 
 from .arguments import open_existing, require
 from .options import (

@@ -15,8 +15,8 @@ from refold.application.notes.note_files import MEMORY, OWNERS, files_of, locali
 from refold.application.ports.read_models import NoteRow
 from refold.domain.errors import InvalidSetting, InvalidThreadId, UnknownSummary
 from refold.infrastructure.bootstrap import configuration_of
+from refold.infrastructure.files.log_place import typed_command
 from refold.infrastructure.palette import FATES
-from refold.infrastructure.value_words import typed_command
 
 from .arguments import (
     Span,

@@ -1,7 +1,7 @@
-"""The place of a log: the path of a file, or the address of a PostgreSQL server."""
+"""The place of a log, as a path or an address, and commands that a user can type."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -137,3 +137,22 @@ def require_psycopg() -> None:
         raise InvalidSetting(
             "a log on a PostgreSQL server needs psycopg, which is not installed: pip install 'refold[postgres]'"
         )
+
+
+_ARGUMENTS = {"inspect": 0, "recall": 2, "why": 2, "diff": 3}
+"""Number of arguments before the options in suggested commands; of other commands it is one."""
+
+
+def typed_command(*words: object, more: Sequence[str] = (), count: int | None = None) -> str:
+    """Return a command of this program, ready to be typed. Arguments come before options in ``words``.
+
+    ``more``: further options. ``count``: number of arguments, if it is not the usual one of the command.
+    """
+    import shlex
+
+    command, *texts = map(str, words)
+    count = _ARGUMENTS.get(command, 1) if count is None else count
+    given, options = texts[:count], [*texts[count:], *more]
+    if any(text.startswith("-") for text in given):  # It would be read as an option.
+        return f"refold {shlex.join([command, *options, '--', *given])}"
+    return f"refold {shlex.join([command, *given, *options])}"

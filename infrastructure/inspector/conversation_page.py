@@ -8,7 +8,7 @@ from starlette.responses import HTMLResponse, Response
 from refold.application.conversation.addresses import address_of
 from refold.application.inspection.message_strip import MessageStrip
 from refold.application.inspection.size_history import SizeHistory
-from refold.infrastructure.value_words import typed_command
+from refold.infrastructure.files.log_place import typed_command
 
 from .links import ServerLinks
 from .message_views import MessageView, message_views

@@ -12,6 +12,7 @@ from refold.application.rendering.request_blocks import RECALLED_HEADING
 from refold.domain.messages import Block, text_of
 from refold.domain.value import is_list
 from refold.infrastructure import value_words
+from refold.infrastructure.files.log_place import typed_command
 
 from .cache_panel import cache_panel
 from .message_views import html_size, message_views, sent_views
@@ -96,7 +97,7 @@ def why_panel(scene: Scene) -> Mapping[str, Any]:
         "query": value,
         "history": found,
         "words": value_words,
-        "typed": value_words.typed_command,
+        "typed": typed_command,
     }
 
 

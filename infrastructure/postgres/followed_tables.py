@@ -368,10 +368,8 @@ class FollowedTables:
 
     def _no_rebuild(self, cause: BaseException) -> LogError:
         title, shown = self._content.title, self._store.address.shown
-        return LogError(
-            f"{title} of {shown} cannot be rebuilt ({strip_quotations(cause)}); run `refold verify`, the log "
-            "may be damaged"
-        )
+        why = f"{title} of {shown} cannot be rebuilt ({strip_quotations(cause)})"
+        return LogError(f"{why}; run `refold verify`, the log may be damaged")
 
     def _build_once(self, error: Exception | None) -> None:
         with self._store.rebuilding, self._apart(self._new) as new:
