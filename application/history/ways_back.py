@@ -13,6 +13,8 @@ from refold.application.recall.recall_query import RecallOptions
 from refold.application.recall.search import query_with_defaults, recall
 from refold.application.recall.standing_recall import LEAST_WORDS, lines_for
 from refold.application.runtime.core import Core
+from refold.domain.compaction.compacting import revert_compaction
+from refold.domain.evolve import fold
 from refold.domain.text_cuts import beginning
 from refold.domain.value import Value, replace
 
@@ -104,7 +106,7 @@ def ways_back(
         ways.read(),
         ways.pin(),
         ways.focus(),
-        *ways.revert(timeline, found),
+        *ways.revert(timeline, found, context),
         *ways.fork(left_at),
     )
 
@@ -221,7 +223,7 @@ class _Ways:
             why = "nothing is summarised, so a focus changes nothing"
         return WayBack(kind="focus", works=works, why=why, command=command, call=call)
 
-    def revert(self, timeline: Timeline, found: Occurrences) -> Iterator[WayBack]:
+    def revert(self, timeline: Timeline, found: Occurrences, context: Context) -> Iterator[WayBack]:
         if not timeline.summaries:
             return
         newest, *older = reversed(timeline.summaries)
@@ -236,6 +238,8 @@ class _Ways:
             why = "undoing the newest compaction brings back an older summary, which has it"
         else:
             why = "undoing the newest compaction does not help: an older one covers these messages too"
+        if works:
+            why += self._due_after_revert(context)
         command = ("revert", self._thread_id)
         yield WayBack(
             kind="revert",
@@ -244,6 +248,18 @@ class _Ways:
             command=command,
             call="conversation.revert_compaction()",
         )
+
+    def _due_after_revert(self, context: Context) -> str:
+        """Return a warning that the next request is compacted again, or an empty text."""
+        state = self._loaded.state
+        if state.summary is None or context.version != state.version:
+            return ""
+        before = self._core.log.load(self._thread_id, at=state.summary.version - 1)
+        after = fold(revert_compaction(state, before.state, ""), state)
+        tokens = context.tokens - state.tokens + after.tokens
+        if tokens < context.budget.trigger:
+            return ""
+        return f"; with {tokens:,} tokens, the next request is due for another one, which may take it out again"
 
     def fork(self, left_at: int | None) -> Iterator[WayBack]:
         if left_at is None or left_at < 2:

@@ -1,7 +1,11 @@
 """``refold why``: where a value went, and what brings it back."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+import refold as refold_package
 from tests.support.command_line import Refold
 
 pytestmark = pytest.mark.usefixtures("stored")
@@ -31,6 +35,29 @@ def test_a_command_that_brings_it_back_does(refold: Refold) -> None:
     after = refold("why", "talk", "Question 3:", "--json").answer
     assert after["standing"] == "message"
     assert [change["cause"] for change in after["changes"]][-1] == "reverted"
+
+
+def test_a_revert_after_which_the_next_request_is_compacted_again_says_so(
+    tmp_path: Path,
+) -> None:
+    with refold_package.open(tmp_path / "small.db", window=4_000) as memory:
+        conversation = memory.conversation("t")
+        for n in range(80):
+            conversation.append(
+                [
+                    {"role": "user", "content": f"Question {n}: some words of the talk. " * 5},
+                    {"role": "assistant", "content": f"Answer {n}: some words of it. " * 5},
+                ]
+            )
+            conversation.context()
+        (way,) = (one for one in conversation.why("Answer 70:").ways if one.kind == "revert")
+        assert way.works
+        said = re.search(r"with ([0-9,]+) tokens, the next request is due for another", way.why)
+        assert said is not None
+        assert conversation.revert_compaction().tokens_after == int(said[1].replace(",", ""))
+        compactions = len(conversation.compactions())
+        conversation.context()
+        assert len(conversation.compactions()) > compactions
 
 
 def test_the_request_of_an_earlier_version_has_its_own_answer(refold: Refold) -> None:
