@@ -34,6 +34,7 @@ _SWITCHES = """
 SELECT 3 + pg_size_bytes(current_setting('wal_keep_size')) / pg_size_bytes(current_setting('wal_segment_size'))
 """
 """Query for the number of switches after which checkpoints remove the old segments, if nothing keeps them."""
+_RIGHTS = "GRANT pg_monitor, pg_checkpoint and EXECUTE ON FUNCTION pg_switch_wal"
 _BETWEEN = 0.5
 """Seconds between two looks at segments that something keeps."""
 
@@ -101,7 +102,7 @@ class ErasedRemains:
 
     def places(self) -> Iterator[ErasedPlace]:
         """Yield every place with its state."""
-        ((pending,),) = self._store.rows("SELECT count(*) FROM {pending_erasures}")
+        pending = self._are_keys_pending()
         if pending:
             yield ErasedPlace(
                 place="keys",
@@ -114,11 +115,17 @@ class ErasedRemains:
             yield ErasedPlace(
                 place="keys", state="gone", detail="the keys of the payloads were removed"
             )
-        yield self._write_ahead()
+        yield self._write_ahead(pending)
         yield from self._out_of_reach()
 
-    def _write_ahead(self) -> ErasedPlace:
+    def _are_keys_pending(self) -> bool:
+        return self._store.rows("SELECT EXISTS (SELECT FROM {pending_erasures})") == [(True,)]
+
+    def _write_ahead(self, are_keys_pending: bool) -> ErasedPlace:
         place = "write-ahead log"
+        if are_keys_pending:
+            detail = "the keys must be removed from their table first"
+            return ErasedPlace(place=place, state="pending", detail=detail)
         try:
             if self._is_overwritten():
                 return ErasedPlace(
@@ -127,7 +134,7 @@ class ErasedRemains:
         except PersistenceError as error:
             if code_of(error) != InsufficientPrivilege.sqlstate:
                 raise
-            detail = "this role may not see it; GRANT pg_monitor, pg_checkpoint and EXECUTE ON FUNCTION pg_switch_wal"
+            detail = f"this role may not see it; {_RIGHTS}"
             return ErasedPlace(place=place, state="pending", detail=detail)
         detail = (
             "segments with the keys are not recycled yet: `refold erase --wait` switches and checkpoints them; a "
@@ -160,8 +167,17 @@ class ErasedRemains:
         """Switch and checkpoint the write-ahead log until it has no keys. Return whether that was reached.
 
         Where something keeps old segments, such as a replication slot, switches do not remove them: they would fill
-        the disk.
+        the disk. A role without the rights waits for nothing.
         """
+        try:
+            return self._wait(seconds)
+        except PersistenceError as error:
+            if code_of(error) != InsufficientPrivilege.sqlstate:
+                raise
+            logger.warning("the write-ahead log cannot be waited for by this role; %s", _RIGHTS)
+            return False
+
+    def _wait(self, seconds: float) -> bool:
         until = time.monotonic() + seconds
         ((switches,),) = self._store.rows(_SWITCHES)
         while not self._is_overwritten():

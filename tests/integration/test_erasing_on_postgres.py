@@ -111,6 +111,8 @@ def test_a_reader_that_still_sees_the_keys_is_waited_for_by_the_next_opening(pla
         reader.execute("SELECT 1 FROM refold.stored_events")
         report = conversation.erase(12)
         assert states(report.places)["keys"] == "pending"
+        assert states(report.places)["write-ahead log"] == "pending"
+        assert states(memory.finish_erasures(wait=30))["write-ahead log"] == "pending"
         assert SECRET not in str(conversation.context().messages)
         reader.rollback()
     with refold.open(place) as memory:
@@ -151,6 +153,22 @@ def test_a_role_that_may_not_see_the_write_ahead_log_is_told_so(server: Server, 
         assert ahead.state == "pending"
         assert "pg_monitor" in ahead.detail
         assert not report.complete
+
+
+@pytest.mark.parametrize("seen", [False, True])
+def test_a_role_that_may_not_switch_the_write_ahead_log_gets_the_report(
+    server: Server, place: str, seen: bool
+) -> None:
+    role = f"waits{int(seen)}"
+    with psycopg.connect(place, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {role} LOGIN".encode())
+        connection.execute(f"GRANT CREATE ON DATABASE {database_of(place)} TO {role}".encode())
+        if seen:
+            connection.execute(f"GRANT pg_monitor TO {role}".encode())
+    with refold.open(place.replace("refold@", f"{role}@")) as memory:
+        talk(memory).erase(12)
+        found = states(memory.finish_erasures(wait=30))
+        assert (found["keys"], found["write-ahead log"]) == ("gone", "pending")
 
 
 def test_a_copy_that_an_earlier_version_made_has_no_damage(
