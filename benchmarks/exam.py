@@ -10,6 +10,7 @@ clearing of tool results as well (``exam_langchain.py``). No model is called.
 
 import argparse
 import logging
+import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -34,7 +35,7 @@ from refold.application.lab.recorded_summaries import SummaryCompared, compare_s
 from refold.infrastructure.bootstrap import open_core
 from refold.infrastructure.transcripts.read_transcript import read_transcript
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
+DATA = Path(os.environ.get("REFOLD_X_DATA") or Path(__file__).parents[2] / "shared" / "data")
 RESULTS = Path(__file__).with_name("results") / "exam.md"
 LEAST_TOKENS = 30_000
 BUDGETS = (5, 10, 20)

@@ -9,6 +9,7 @@ is what the events would take if the whole form were kept next to the message.
 
 import argparse
 import json
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from refold.domain.value import replace
 from refold.infrastructure.event_store.codec import encode
 from refold.infrastructure.transcripts.read_transcript import read_transcript
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
+DATA = Path(os.environ.get("REFOLD_X_DATA") or Path(__file__).parents[2] / "shared" / "data")
 RESULTS = Path(__file__).with_name("results") / "originals.md"
 SESSIONS = 5
 SEALED = "gAAAAAB" + "mZlbmRlZCByZWFzb25pbmc" * 20

@@ -18,7 +18,8 @@ from itertools import islice, product
 from pathlib import Path
 
 from refold.application.ports.recall_index import Filters
-from refold.application.recall.tokens import stem_with, tokens_of
+from refold.application.ports.stemmer import stem_with
+from refold.application.recall.tokens import tokens_of
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
 from refold.infrastructure.event_store.store import SQLiteLog

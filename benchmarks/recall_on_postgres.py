@@ -21,8 +21,9 @@ import numpy as np
 from recall_index import BATCH, START, VOCABULARY, WORDS
 
 from refold.application.ports.recall_index import Filters, RecallIndex
+from refold.application.ports.stemmer import stem_with
 from refold.application.ports.vectors import VectorStore
-from refold.application.recall.tokens import stem_with, tokens_of
+from refold.application.recall.tokens import tokens_of
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
 from refold.infrastructure.postgres.connections import Address

@@ -4,6 +4,8 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path, PurePath
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -129,6 +131,19 @@ def with_bare_layer_names(module: Module) -> Iterator[str]:
     for line, source, _ in imported_names(module):
         if source.partition(".")[0] in LAYERS:
             yield f"{module.path}:{line}: import refold.{source}"
+
+
+def with_imports_of_missing_names(module: Module) -> Iterator[str]:
+    for line, source, name in imported_names(module):
+        if source.partition(".")[0] == "refold" and name and not _exists(source, name):
+            yield f"{module.path}:{line}: {source} has no {name}"
+
+
+def _exists(source: str, name: str) -> bool:
+    module = import_module(source)
+    return hasattr(module, name) or (
+        hasattr(module, "__path__") and find_spec(f"{source}.{name}") is not None
+    )
 
 
 def with_mocks(module: Module) -> Iterator[str]:

@@ -54,6 +54,11 @@ def test_layers_are_imported_by_their_installed_names() -> None:
     none_breaks(rules.with_bare_layer_names, *folders)
 
 
+def test_programs_that_measure_import_names_that_exist() -> None:
+    """No type checker reads them, and they run seldom."""
+    none_breaks(rules.with_imports_of_missing_names, "benchmarks", "examples")
+
+
 def test_tests_use_fakes_written_by_hand() -> None:
     none_breaks(rules.with_mocks, "tests")
 
@@ -67,6 +72,7 @@ def test_the_layers_are_there_to_be_checked() -> None:
     [
         (rules.without_docstring, "domain/a.py", "x = 1"),
         (rules.too_long, "domain/a.py", "x = 1\n" * 451),
+        (rules.with_imports_of_missing_names, "a.py", "from refold.domain.value import Moved"),
         (rules.vaguely_named, "domain/text_utils.py", ""),
         (rules.vaguely_named, "application/common/a.py", ""),
         (rules.with_long_functions, "domain/a.py", "def f():\n" + "    x = 1\n" * 40),
