@@ -12,7 +12,11 @@ from typing import Any
 from refold.application.recall.passages import Passage
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.projection_store.catch_up import FollowedLog
-from refold.infrastructure.projection_store.checkpoint import Total, read_progress
+from refold.infrastructure.projection_store.checkpoint import (
+    Total,
+    has_earlier_fold,
+    read_progress,
+)
 from refold.infrastructure.projection_store.row_checksums import (
     BROKEN,
     FoldDamaged,
@@ -415,6 +419,8 @@ class SegmentsScrub:
                 return str(error)
 
 
-def _overview(db: Tables) -> tuple[list[int], int]:
-    """Return all segments and their total number of bytes."""
+def _overview(db: SQLiteTables) -> tuple[list[int], int]:
+    """Return all segments and their total number of bytes; none of a file that the next question rebuilds."""
+    if has_earlier_fold(db, PROJECTIONS):
+        return [], 0
     return segments_in(db), int(db.execute(_SIZE).fetchone()[0])

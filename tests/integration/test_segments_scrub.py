@@ -12,7 +12,7 @@ import refold
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.observability.log_observer import Notice
 from refold.infrastructure.recall import segments
-from refold.infrastructure.recall.index_tables import EVENTS
+from refold.infrastructure.recall.index_tables import EVENTS, PROJECTIONS
 from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
 from refold.infrastructure.recall.segments import SegmentsScrub
 
@@ -144,6 +144,21 @@ def test_a_check_that_is_given_up_says_nothing(log: Path, opening: Opening) -> N
     scrub.interrupt()
     assert not scrub.step()
     assert opening.kept == []
+    assert log.with_name("agent.recall.db").exists()
+
+
+def test_an_index_of_an_earlier_version_is_not_called_damaged(
+    log: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its tables have other columns, and the next question rebuilds them."""
+    later = {name: version + 1 for name, version in PROJECTIONS.items()}
+    monkeypatch.setattr(segments, "PROJECTIONS", later)
+    with closing(sqlite3.connect(log.with_name("agent.recall.db"), isolation_level=None)) as db:
+        db.execute("ALTER TABLE passages DROP COLUMN is_question")
+    opened = Opening(log)
+    assert not opened.scrub().step()
+    opened.close()
+    assert caplog.records == []
     assert log.with_name("agent.recall.db").exists()
 
 
