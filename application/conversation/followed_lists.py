@@ -20,7 +20,7 @@ from refold.domain.messages import THINKING
 from refold.domain.value import is_list, is_object
 
 from .appending import Owners, append
-from .message_meaning import meaning
+from .message_meaning import is_same, meaning
 from .parsing import read_thread_id
 
 logger = plain_logger(__name__)
@@ -349,8 +349,10 @@ class FollowedLists:
         if stored < most:
             # Messages that were stored otherwise have other keys.
             for event in _appended(self._core, name, stored, most):
-                own = given.messages[event.position - given.first]
-                if meaning(event.message.model_dump()) != meaning(own):
+                at = event.position - given.first
+                is_keyed = _is_chained(event.key or "", event.position)
+                is_known = given.keys[at] in known
+                if not (is_known or is_same(event.message, given.messages[at], is_keyed)):
                     break
                 stored = event.position + 1
         return stored, state.length
@@ -444,7 +446,5 @@ def _without_thinking(message: Given) -> Given:
     content = message.get("content")
     if not is_list(content):
         return message
-    return {
-        **message,
-        "content": [b for b in content if not (is_object(b) and b.get("type") in THINKING)],
-    }
+    kept = [b for b in content if not (is_object(b) and b.get("type") in THINKING)]
+    return {**message, "content": kept}

@@ -28,6 +28,17 @@ def same_beginning(stored: Iterable[Message | None], recorded: Iterable[Message]
     return count
 
 
+def is_same(stored: Message, given: Mapping[str, Any], is_keyed: bool) -> bool:
+    """Return whether a stored message is the one that was given.
+
+    What an erased message said is known by its key alone. Without one, a message with its role is taken for it, because
+    it must not come back.
+    """
+    if not is_keyed and was_erased_at_source(stored):
+        return stored.role == given.get("role")
+    return meaning(stored.model_dump()) == meaning(given)
+
+
 def was_erased_at_source(message: Message) -> bool:
     """Return whether a message was erased in the log that it comes from."""
     results = (b.get("content") for b in message.blocks() if b.get("type") == "tool_result")

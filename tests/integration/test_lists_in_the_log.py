@@ -109,6 +109,36 @@ def test_an_erased_beginning_makes_no_fork(memory: Memory) -> None:
     assert len(memory.conversation("t").messages()) == 21
 
 
+@pytest.mark.parametrize("position", [0, 3, 4, 7])
+def test_an_erased_message_that_the_list_did_not_store_does_not_come_back(
+    memory: Memory, position: int
+) -> None:
+    """The program appended the messages, erased one, and then began to give its list to an adapter."""
+    messages = [said(n) for n in range(8)]
+    for message in messages[:4]:
+        memory.conversation("t").append(message)
+    if position >= 4:
+        FollowingMemory(memory).follow("t", messages)
+    else:
+        memory.conversation("t").append(messages[4:])
+    memory.conversation("t").erase(position)
+    messages.append(said(8))
+    for _ in range(2):
+        assert FollowingMemory(memory).follow("t", messages) == "t"
+    (row,) = memory.conversations()
+    assert row.messages == 9
+    assert messages[position]["content"] not in texts(memory, "t")
+
+
+def test_another_message_in_the_place_of_an_erased_one_goes_on_in_a_fork(memory: Memory) -> None:
+    messages = [said(n) for n in range(4)]
+    FollowingMemory(memory).follow("t", messages)
+    memory.conversation("t").erase(2)
+    messages[2] = said(2, "is another")
+    fork = FollowingMemory(memory).follow("t", messages)
+    assert texts(memory, fork) == told(messages)
+
+
 @pytest.mark.parametrize("new_process", [False, True])
 def test_an_application_goes_back_to_an_earlier_list(memory: Memory, new_process: bool) -> None:
     """The end of both lists is the same, and so is the number of messages before it."""
