@@ -13,7 +13,9 @@ from refold.infrastructure.projection_store.row_checksums import open_row, stora
 from refold.infrastructure.projection_store.tables import Tables
 from refold.infrastructure.recall.index_search import (
     MOST,
+    Postings,
     Search,
+    Weighed,
     best_first,
     wanted_numbers,
 )
@@ -26,13 +28,7 @@ from refold.infrastructure.recall.index_tables import (
     term_of,
     thread_token,
 )
-from refold.infrastructure.recall.posted_runs import (
-    Posting,
-    Postings,
-    Weighed,
-    passage_at,
-    place_of,
-)
+from refold.infrastructure.recall.posted_runs import Posting, passage_at, place_of
 from refold.infrastructure.recall.proved_counts import NEIGHBOUR_PARTS
 
 from .connections import to_text
@@ -178,10 +174,7 @@ class ServerPostings(Postings):
     def among(self, term: int, known: Weighed) -> Iterator[Posting]:
         """Yield the postings of a term, of passages that are known."""
         numbers = [
-            passage_at(segment, place)
-            for segment, by_weight in known.items()
-            for places in by_weight.values()
-            for place in places
+            passage_at(segment, place) for segment, places in known.items() for place in places
         ]
         return self._having(term, EVERY.also("p.number = ANY(?::bigint[])", numbers))
 

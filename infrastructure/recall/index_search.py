@@ -2,9 +2,11 @@
 
 import json
 import math
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from typing import Any, NamedTuple
 
 from refold.application.ports.recall_index import Filters, Found, Visible
@@ -14,18 +16,22 @@ from refold.infrastructure.projection_store.row_checksums import storable
 from refold.infrastructure.projection_store.tables import Tables
 
 from .index_tables import (
+    EVENTS,
     IS_THERE,
     PASSAGES,
+    SEGMENT_BITS,
     passage_of,
+    segment_of,
     term_of,
     thread_token,
 )
 from .posted_runs import (
     Places,
+    PostedRuns,
     Posting,
-    Postings,
     WeighedPassages,
     group_by_segment,
+    place_of,
 )
 from .proved_counts import Proved, Reading
 
@@ -54,6 +60,66 @@ More of them bring no further answers among the first five.
 """
 
 
+Weighed = Mapping[int, Iterable[float]]
+"""The places that are known in each segment."""
+
+
+class Postings:
+    """Postings, and the passages that wait for theirs as if they had them."""
+
+    knows_whole = True
+    """True if ``whole`` returns the passages with a term."""
+
+    def __init__(
+        self, db: Tables, posted: PostedRuns, waiting: Mapping[int, Sequence[int]]
+    ) -> None:
+        self._db = db
+        self._posted = posted
+        self._waiting = waiting
+        self._whole: dict[int, Set[float]] = {}
+
+    def of(self, term: int, segments: Collection[int] | None) -> Iterable[Posting]:
+        """Return the postings of a term in these segments, or in all."""
+        posted = self._posted.postings(self._db, term, segments)
+        if term not in self._waiting:
+            return posted
+        waiting = (
+            Posting(segment, array("d", map(place_of, numbers)))
+            for segment, numbers in groupby(self._waiting[term], segment_of)
+            if segments is None or segment in segments
+        )
+        return [*posted, *waiting]
+
+    def whole(self, term: int) -> Set[float]:
+        """Return all passages with a term that few have, by their places in the log."""
+        known = self._whole.get(term)
+        if known is None:
+            known = self._posted.whole(self._db, term)
+            if term in self._waiting:
+                known = known.union([number / PARTS for number in self._waiting[term]])
+            self._whole[term] = known
+        return known
+
+    def having(self, term: int, whole: Iterable[float]) -> Set[float]:
+        """Return which of these passages have a term. Many may have it."""
+        ordered, found = sorted(whole), set[float]()
+        for posting in self.of(term, {int(place) >> SEGMENT_BITS for place in ordered}):
+            base = posting.segment << SEGMENT_BITS
+            begin, end = bisect_left(ordered, base), bisect_left(ordered, base + EVENTS)
+            places = {place - base for place in ordered[begin:end]}
+            found.update([base + place for place in posting.among(places)])
+        return found
+
+    def among(self, term: int, known: Weighed) -> Iterable[Posting]:
+        """Return the postings of a term in these segments, of which only the places that are known count."""
+        return self.of(term, known)
+
+    def segments(self) -> set[int]:
+        """Return all segments."""
+        waiting = {segment_of(number) for numbers in self._waiting.values() for number in numbers}
+        return waiting | self._posted.segments()
+
+
 def best_first(
     postings: Postings,
     frequencies: Mapping[str, int],
@@ -76,20 +142,20 @@ def best_first(
     enough = wanted * ENOUGH
     finds_more = True
     for at, (_, passages) in enumerate(ordered):
-        left, term = sum(weights[at:]), terms[at][0]
+        left, term, is_rare = sum(weights[at:]), terms[at][0], passages <= COMMON
         if finds_more:
-            is_common = passages > COMMON and found.count > enough
+            is_common = not is_rare and found.count > enough
             # No passage weighs more than all tokens so far.
             is_certain = sum(weights[:at]) > left and found.is_certain(left, passages)
             finds_more = not is_common and not is_certain
         if not finds_more:
             found.drop_hopeless(left)
-        elif passages > COMMON:
+        elif not is_rare:
             found.part()
         if found.is_whole:
-            whole = postings.whole(term) if passages <= COMMON else found.having(postings, term)
+            whole = postings.whole(term) if is_rare else postings.having(term, found.known(0))
             found.weigh_whole(whole, weights[at], finds_more=finds_more)
-        elif finds_more and most is not None and passages > COMMON:
+        elif finds_more and most is not None and not is_rare:
             if _NewestFirst(postings, found, terms[at:], scope).find(enough, left):
                 break
         elif finds_more:

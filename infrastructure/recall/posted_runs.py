@@ -4,8 +4,8 @@ import json
 import math
 from array import array
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from itertools import groupby
 from typing import NamedTuple
 
 from refold.application.recall.passages import PARTS
@@ -14,7 +14,6 @@ from refold.infrastructure.projection_store.tables import Tables
 
 from .index_tables import (
     BUCKET_BITS,
-    EVENTS,
     LOCAL_BITS,
     POSTINGS,
     RUNS,
@@ -38,6 +37,8 @@ BYTES_KEPT = 16_000_000
 _PLACE = array("d").itemsize
 _IN_SET = 70
 """Bytes of a place in a set."""
+_FEW = 8
+"""Ratio of a posting's size to the number of known places. Above it, each place is looked up by itself."""
 
 _WITH_FEW = f"""SELECT p.place, p.checksum, p.terms, CASE WHEN length(p.locals) <= ? THEN p.locals END
     FROM json_each(?) AS wanted CROSS JOIN {POSTINGS} AS p ON p.place = wanted.value"""
@@ -233,70 +234,86 @@ class PostedRuns:
                 self._bytes += len(places)
 
 
-Weighed = dict[int, dict[float, set[float]]]
-"""Places in each segment by their weight, because many passages have the same tokens."""
-
-
-class Postings:
-    """Postings, and the passages that wait for theirs as if they had them."""
-
-    knows_whole = True
-    """True if ``whole`` returns the passages with a term."""
-
-    def __init__(
-        self, db: Tables, posted: PostedRuns, waiting: Mapping[int, Sequence[int]]
-    ) -> None:
-        self._db = db
-        self._posted = posted
-        self._waiting = waiting
-        self._whole: dict[int, Set[float]] = {}
-
-    def of(self, term: int, segments: Collection[int] | None) -> Iterable[Posting]:
-        """Return the postings of a term in these segments, or in all."""
-        posted = self._posted.postings(self._db, term, segments)
-        if term not in self._waiting:
-            return posted
-        waiting = (
-            Posting(segment, array("d", map(place_of, numbers)))
-            for segment, numbers in groupby(self._waiting[term], segment_of)
-            if segments is None or segment in segments
-        )
-        return [*posted, *waiting]
-
-    def whole(self, term: int) -> Set[float]:
-        """Return all passages with a term that few have, by their places in the log."""
-        known = self._whole.get(term)
-        if known is None:
-            known = self._posted.whole(self._db, term)
-            if term in self._waiting:
-                known = known.union([number / PARTS for number in self._waiting[term]])
-            self._whole[term] = known
-        return known
-
-    def having(self, term: int, whole: Iterable[float]) -> Set[float]:
-        """Return which of these passages have a term. Many may have it."""
-        ordered, found = sorted(whole), set[float]()
-        for posting in self.of(term, {int(place) >> SEGMENT_BITS for place in ordered}):
-            base = posting.segment << SEGMENT_BITS
-            begin, end = bisect_left(ordered, base), bisect_left(ordered, base + EVENTS)
-            places = {place - base for place in ordered[begin:end]}
-            found.update([base + place for place in posting.among(places)])
-        return found
-
-    def among(self, term: int, known: Weighed) -> Iterable[Posting]:
-        """Return the postings of a term in these segments, of which only the places that are known count."""
-        return self.of(term, known)
-
-    def segments(self) -> set[int]:
-        """Return all segments."""
-        waiting = {segment_of(number) for numbers in self._waiting.values() for number in numbers}
-        return waiting | self._posted.segments()
-
-
-_FEW = 8
-"""Ratio of a posting's size to the number of known places. Above it, each place is looked up by itself."""
 _MARGIN = 1e-9
 """Share by which sums of weights may differ because they were added in another order, and far more."""
+MOST_WEIGHTS = 256
+"""Number of weights in a segment above which each of its places is weighed by itself.
+
+The tokens of a long text give nearly each passage a weight of its own, and each token looks at all weights.
+"""
+
+
+class WeighedPlaces:
+    """Places of a segment, grouped by the sum of the weights of their tokens as long as these sums are few."""
+
+    def __init__(self) -> None:
+        self._groups: dict[float, set[float]] = {}
+        """Places by their weight, because many passages have the same tokens."""
+        self._each: dict[float, float] = {}
+        """The weight of each place, if the weights are many. Then there are no groups."""
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self.known())
+
+    def known(self) -> set[float]:
+        """Return all places."""
+        return set(self._each) or set[float]().union(*self._groups.values())
+
+    def groups(self) -> Mapping[float, set[float]]:
+        """Return the places by their weight."""
+        groups = dict[float, set[float]]() if self._each else self._groups
+        for place, weight in self._each.items():
+            groups.setdefault(weight, set()).add(place)
+        return groups
+
+    def counts(self) -> Mapping[float, int]:
+        """Return the number of places with each weight."""
+        return Counter(self._each.values()) or {w: len(its) for w, its in self._groups.items()}
+
+    def put(self, places: set[float], weight: float) -> None:
+        """Put places that are not known into the group of this weight."""
+        groups = self._groups
+        groups[weight] = groups[weight] | places if weight in groups else places
+
+    def add(self, having: Set[float], weight: float) -> None:
+        """Add a weight to these places."""
+        if each := self._each_if_many():
+            for place in having:
+                each[place] = each.get(place, 0.0) + weight
+        elif new := set(having).difference(*self._raise(having, weight)):
+            self.put(new, weight)
+
+    def raise_known(self, having: Set[float], weight: float) -> None:
+        """Add a weight to those of these places that are known."""
+        if each := self._each_if_many():
+            for place in each.keys() & having:
+                each[place] += weight
+        else:
+            self._raise(having, weight)
+
+    def keep(self, least: float) -> bool:
+        """Keep the places with at least this weight. Return whether there are any."""
+        self._each = {place: weight for place, weight in self._each.items() if weight >= least}
+        self._groups = {w: places for w, places in self._groups.items() if w >= least}
+        return bool(self._each or self._groups)
+
+    def _each_if_many(self) -> dict[float, float]:
+        if len(self._groups) > MOST_WEIGHTS:
+            self._each = {place: w for w, places in self._groups.items() for place in places}
+            self._groups = {}
+        return self._each
+
+    def _raise(self, having: Set[float], weight: float) -> Sequence[set[float]]:
+        """Add a weight to the places that are in groups, and return these."""
+        groups = self._groups
+        raised = [(w, both) for w, places in groups.items() if (both := places & having)]
+        for before, both in raised:
+            groups[before] -= both
+            if not groups[before]:
+                del groups[before]
+        for before, both in raised:
+            self.put(both, before + weight)
+        return [places for _, places in raised]
 
 
 class WeighedPassages:
@@ -307,8 +324,10 @@ class WeighedPassages:
         """Number of passages that are wanted, or None for all."""
         self.is_whole = is_whole
         """True if the whole log is one segment, the first."""
-        self.segments: Weighed = {}
+        self.segments: dict[int, WeighedPlaces] = {}
         self._counted: Mapping[float, int] | None = None
+        self._uncertain = math.inf
+        """Weight of the other tokens from which down the best passages may be certain."""
 
     @property
     def count(self) -> int:
@@ -322,7 +341,7 @@ class WeighedPassages:
 
     def raise_known(self, posting: Posting, weight: float) -> None:
         """Add the weight of a token to the passages of a posting that other tokens have found."""
-        self._raise(posting.segment, posting.among(self._known(posting.segment)), weight)
+        self._raise(posting.segment, posting.among(self.known(posting.segment)), weight)
 
     def weigh_whole(self, whole: Set[float], weight: float, *, finds_more: bool) -> None:
         """Add the weight of a token to these passages, or else to those of them that other tokens have found."""
@@ -331,35 +350,32 @@ class WeighedPassages:
         else:
             self._raise(0, whole, weight)
 
-    def having(self, postings: Postings, term: int) -> Set[float]:
-        """Return the passages that tokens have found, and that have a term as well. Many others may have it."""
-        return postings.having(term, self._known(0))
-
-    def _known(self, segment: int) -> set[float]:
-        return set[float]().union(*self.segments.get(segment, {}).values())
+    def known(self, segment: int) -> set[float]:
+        """Return the places of a segment that tokens have found."""
+        return self.segments[segment].known() if segment in self.segments else set()
 
     def _add(self, segment: int, having: Set[float], weight: float) -> None:
-        known = self.segments.setdefault(segment, {})
         self._counted = None
-        raised = _raise(known, having, weight)
-        if new := set(having).difference(*raised):
-            known[weight] = known[weight] | new if weight in known else new
+        if segment not in self.segments:
+            self.segments[segment] = WeighedPlaces()
+        self.segments[segment].add(having, weight)
 
     def _raise(self, segment: int, having: Set[float], weight: float) -> None:
         self._counted = None
         if segment in self.segments:
-            _raise(self.segments[segment], having, weight)
+            self.segments[segment].raise_known(having, weight)
 
     def part(self) -> None:
         """Part the passages by their segments, if that was not done yet."""
         if not self.is_whole:
             return
         self.is_whole = False
-        for weight, whole in self.segments.pop(0, {}).items():
+        whole = self.segments.pop(0, WeighedPlaces())
+        for weight, places in whole.groups().items():
             parts: dict[int, set[float]] = {}
-            group_by_segment([passage_at(0, place) for place in whole], parts)
-            for segment, places in parts.items():
-                self.segments.setdefault(segment, {})[weight] = places
+            group_by_segment([passage_at(0, place) for place in places], parts)
+            for segment, some in parts.items():
+                self.segments.setdefault(segment, WeighedPlaces()).put(some, weight)
 
     def is_certain(self, left: float, passages: int) -> bool:
         """Return whether no passage without any of the tokens so far can be among the best.
@@ -367,14 +383,19 @@ class WeighedPassages:
         ``left`` is the sum of the weights of the other tokens. The next one has so many passages: if they are
         few, reading them is faster than counting.
         """
-        return self._most is not None and passages > self._most and self._least() > left
+        if self._most is None or passages <= self._most or left >= self._uncertain:
+            return False
+        least = self._least()
+        # What the best passages gain by a token, the others can gain no more.
+        self._uncertain = (left + least) / 2
+        return least > left
 
     def are_best(self, segments: Collection[int], left: float) -> bool:
         """Return whether enough passages of these segments weigh at least ``left``."""
         lacking = math.inf if self._most is None else self._most
         for segment in segments:
-            for weight, places in self.segments.get(segment, {}).items():
-                lacking -= len(places) if weight >= left else 0
+            known = self.segments[segment].counts() if segment in self.segments else {}
+            lacking -= sum(count for weight, count in known.items() if weight >= left)
         return lacking <= 0
 
     def drop_hopeless(self, left: float) -> None:
@@ -382,9 +403,7 @@ class WeighedPassages:
         if (least := self._least() - left) > 0:
             self._counted = None
             for segment, known in [*self.segments.items()]:
-                kept = {weight: places for weight, places in known.items() if weight >= least}
-                self.segments[segment] = kept
-                if not kept:
+                if not known.keep(least):
                     del self.segments[segment]
 
     def _counts(self) -> Mapping[float, int]:
@@ -392,11 +411,11 @@ class WeighedPassages:
         if self._counted is None:
             self._counted = counts = dict[float, int]()
             for known in self.segments.values():
-                sizes = zip(known, map(len, known.values()), strict=True)
+                sizes = known.counts()
                 if not counts:
                     counts.update(sizes)
                     continue
-                for weight, size in sizes:
+                for weight, size in sizes.items():
                     counts[weight] = counts.get(weight, 0) + size
         return self._counted
 
@@ -412,22 +431,11 @@ class WeighedPassages:
 
     def best_first(self) -> Iterator[int]:
         """Yield the numbers of the passages in their order."""
-        newest_first = sorted(self.segments.items(), reverse=True)
+        newest_first = [
+            (segment, known.groups())
+            for segment, known in sorted(self.segments.items(), reverse=True)
+        ]
         for weight in sorted(self._counts(), reverse=True):
             for segment, known in newest_first:
                 for place in sorted(known.get(weight, ()), reverse=True):
                     yield passage_at(segment, place)
-
-
-def _raise(
-    known: dict[float, set[float]], having: Set[float], weight: float
-) -> Sequence[set[float]]:
-    """Add a weight to the places that are known, and return these."""
-    raised: list[tuple[float, set[float]]] = []
-    for before, places in known.items():
-        if both := places & having:
-            places -= both
-            raised.append((before + weight, both))
-    for after, places in raised:
-        known[after] = known[after] | places if after in known else places
-    return [places for _, places in raised]

@@ -14,13 +14,14 @@ from refold.infrastructure.projection_store.checkpoint import Total
 from refold.infrastructure.projection_store.tables import SQLiteTables
 from refold.infrastructure.recall import index_search as finding
 from refold.infrastructure.recall import index_tables, passage_texts
+from refold.infrastructure.recall.index_search import Postings
 from refold.infrastructure.recall.index_tables import (
     LOCAL_BITS,
     create_tables,
     term_of,
 )
 from refold.infrastructure.recall.passage_texts import NumberedTexts, PlainTexts
-from refold.infrastructure.recall.posted_runs import PostedRuns, Postings, group_by_segment
+from refold.infrastructure.recall.posted_runs import PostedRuns, group_by_segment
 from refold.infrastructure.recall.posting_runs import Grouped, merged
 from refold.infrastructure.recall.segments import SegmentPostings, group_tokens
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
