@@ -348,17 +348,18 @@ def _rename(loaded: LoadedConversation, thread_id: str) -> LoadedConversation:
 
 
 def _is_whole_message(logged: LoggedEvent) -> bool:
-    return logged.is_unread or (not logged.erased and isinstance(logged.event, MessageAppended))
+    return logged.is_unread or (not logged.erased and logged.kind is MessageAppended)
 
 
 def _address_by_thread(logged: LoggedEvent) -> LoggedEvent:
-    if logged.is_unread and SEPARATOR not in logged.thread_id:
+    is_whole_id = SEPARATOR not in logged.thread_id
+    if is_whole_id and (logged.is_unread or logged.kind is not ConversationForked):
         return logged
     event = logged.event
     if isinstance(event, ConversationForked) and SEPARATOR in event.source:
         source = thread_of(event.source)
         logged = dataclasses.replace(logged, event=replace(event, source=source))
-    if SEPARATOR not in logged.thread_id:
+    if is_whole_id:
         return logged
     at = logged.number, thread_of(logged.thread_id), logged.version, logged.at
     return LoggedEvent(*at, logged.event, logged.erased)

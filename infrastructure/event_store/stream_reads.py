@@ -199,21 +199,21 @@ class StreamReader:
                 if version + 1 in wanted:
                     links[version] = _next_link(previous, digest)
                 yield UnreadMessage(0, thread_id, version, at, fields)
-            elif only_messages and name != MESSAGE_APPENDED:
-                passed = unseal_row(self.mapper, Place(thread_id, version, name), state)
-                _expect_link(thread_id, version, passed.previous, before_it)
-                links[version] = passed.link()
-                yield PassedOver(version)
-            else:
+            elif opened is not None and name == READ_AGAIN and not only_messages:
                 event = self._open(Place(thread_id, version, name), state, opened)
                 follows(event, before_it)
                 links[version] = event.link
                 yield event.logged()
+            else:
+                place = Place(thread_id, version, name)
+                envelope = unseal_row(self.mapper, place, state)
+                _expect_link(thread_id, version, envelope.previous, before_it)
+                links[version] = envelope.link()
+                is_passed_over = only_messages and name != MESSAGE_APPENDED
+                yield PassedOver(version) if is_passed_over else _unread(0, place, envelope)
 
-    def _open(self, place: Place, state: bytes, opened: _Opened | None) -> RecordedEvent:
+    def _open(self, place: Place, state: bytes, opened: _Opened) -> RecordedEvent:
         """Decode a row, or return the event of an equal row that was decoded before. Keep it in ``opened``."""
-        if opened is None or place.name != READ_AGAIN:
-            return record_row(self.mapper, place, state)
         known = self._opened.get(place.stream, {}).get(place.version)
         if known is None or known[0] != state:
             known = state, record_row(self.mapper, place, state)
@@ -383,17 +383,18 @@ def _record_message(stream: str, version: int, state: object) -> RecordedEvent |
     return RecordedEvent(stream, version, at, event, previous, link, salt)
 
 
-def _read_row(mapper: EventMapper, number: int, place: Place, state: object) -> LoggedEvent:
-    envelope, (stream, version, name) = unseal_row(mapper, place, state), place
-    if envelope.erased and not envelope.payload:
-        return LoggedEvent(number, stream, version, envelope.at, EventLost(), erased=True)
+def _unread(number: int, place: Place, envelope: Envelope) -> LoggedEvent:
+    """Return the event of a row that was checked. It is decoded when it is first used."""
+    stream, version, name = place
+    at, erased, payload = envelope.at, envelope.erased, envelope.payload
+    if erased and not payload:
+        return LoggedEvent(number, stream, version, at, EventLost(), erased)
     try:
         check_known(name, envelope.shape)
     except CodecError as error:
         raise _damage_error(place, error) from error
-    make = partial(decode, name, envelope.shape, envelope.payload)
-    place_in_stream, at = (stream, version), envelope.at
-    return UnreadEvent(number, place_in_stream, at, NAMES[name], make, erased=envelope.erased)
+    make = partial(decode, name, envelope.shape, payload)
+    return UnreadEvent(number, (stream, version), at, NAMES[name], make, erased=erased)
 
 
 SCAN_BATCH = 200
@@ -428,14 +429,12 @@ def scan_events(
                 if before is not None and version != before + 1:
                     raise LogDamaged(stream, before + 1, "the event is missing")
                 logged: LoggedEvent
-                if (
-                    is_plain
-                    and name == MESSAGE_APPENDED
-                    and (plain := open_plain_message(stream, version, state))
-                ):
+                is_message = is_plain and name == MESSAGE_APPENDED
+                if is_message and (plain := open_plain_message(stream, version, state)):
                     logged = UnreadMessage(number, stream, version, plain[0], plain[-1])
                 else:
-                    logged = _read_row(mapper, number, Place(stream, version, name), state)
+                    place = Place(stream, version, name)
+                    logged = _unread(number, place, unseal_row(mapper, place, state))
                 seen[stream] = version
                 after = number
                 yield logged

@@ -80,6 +80,21 @@ def test_one_message_is_read_alike_after_few_and_after_many_compactions(
     assert found[0] == found[1]
 
 
+def test_the_decisions_between_messages_are_checked_and_not_decoded(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation = memory.conversation("t")
+    compact_often(conversation, 12)
+    conversation.erase(EARLY)
+    assert len(conversation.messages()) == 12 * EARLY
+    names = decoded_events(monkeypatch)
+    read = conversation.messages()
+    assert "compaction_performed" not in names
+    assert read == list(conversation.iter_messages())
+    assert [one.position for one in read] == list(range(12 * EARLY))
+    assert [one.position for one in read if one.erased] == [EARLY]
+
+
 def test_what_shares_a_message_is_told_without_reading_the_decisions(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
