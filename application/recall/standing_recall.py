@@ -14,7 +14,7 @@ from refold.application.rendering.render import recalled_text
 from refold.application.rendering.turn_builder import FRAME_TOKENS
 from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import conversation, plain_logger, raised
-from refold.domain.events import LinesRecalled, MessageAppended, RecalledLine, Speaker
+from refold.domain.events import LinesRecalled, RecalledLine, Speaker
 from refold.domain.facts.cues import redact
 from refold.domain.facts.speech import is_program_text, user_words
 from refold.domain.lazy_pattern import lazy_pattern, lazy_property
@@ -25,7 +25,7 @@ from .hits import ContextVisibility, excerpt
 from .passages import Passage
 from .ranking import accepting, all_passages, messages_at, rank, text_in
 from .recall_query import Question, ask
-from .tokens import digest_of, tokens_of
+from .tokens import WantedTokens, digest_of
 
 MOST_LINES = 8
 MOST_TRIED = 4 * MOST_LINES
@@ -208,12 +208,13 @@ class _Search:
         events = messages_at(self._core, ((p.thread_id, p.version) for p in passages))
         for passage in passages:
             logged = events.get((passage.thread_id, passage.version))
-            if logged is None or not isinstance(logged.event, MessageAppended):
+            words = "" if logged is None else text_in(passage, logged)
+            stretches = list(self._stretches(passage, words, weights))
+            message = logged.said if logged is not None and stretches else None
+            if message is None:
                 continue
-            speaker = _speaker(passage, logged.event)
-            words = text_in(passage, logged)
-            safe = redact(readable(logged.event.message)[_around(passage)]) if words else ""
-            for start, stop in self._stretches(passage, words, weights):
+            safe, speaker = redact(readable(message)[_around(passage)]), _speaker(passage, message)
+            for start, stop in stretches:
                 text = words[start:stop]
                 if text not in safe or text in self._shown:
                     continue  # Alone, a line does not show that it has a credential.
@@ -234,7 +235,11 @@ class _Search:
         self, passage: Passage, words: str, weights: "_Weights"
     ) -> Iterator[tuple[int, int]]:
         """Yield the lines of a passage that are clearly related, cut around their matches."""
-        for start, stop in _lines(words, _BREAK_IN_CALL if passage.kind == "call" else _BREAK):
+        ends = _BREAK_IN_CALL if passage.kind == "call" else _BREAK
+        # In the JSON of a call, a line may end within what is one piece for ``split``.
+        if not weights.is_related(ends.sub(" ", words)):
+            return
+        for start, stop in _lines(words, ends):
             line = words[start:stop]
             if not weights.is_related(line):
                 continue
@@ -276,10 +281,9 @@ def _words_alone(text: str) -> str:
     return "".join(filter(str.isalnum, _NUMBERED.sub("", text).casefold()))
 
 
-def _speaker(passage: Passage, event: MessageAppended) -> Speaker:
+def _speaker(passage: Passage, message: Message) -> Speaker:
     if passage.kind == "result":
         return "tool"
-    message = event.message
     if message.role == "user" and message.author in ("program", "tool"):
         return "program"
     return message.role
@@ -307,6 +311,7 @@ class _Weights:
         rare = log(1 + found.total / 2)
         known = sum(self._weights.get(token, rare) for token in question.tokens)
         self._least = max(rare, RELATED * min(known, FEW_WORDS * rare))
+        self._tokens_of = WantedTokens(frozenset(self._weights))
         self._known: tuple[str, tuple[str, ...]] = "", ()
         """The text that was read last, with its tokens, because a line is judged and then weighed."""
 
@@ -334,6 +339,6 @@ class _Weights:
     def _tokens(self, text: str) -> tuple[str, ...]:
         """Return the tokens of the question that a text has, sorted, so that equal texts weigh the same."""
         if self._known[0] != text:
-            found = self._weights.keys() & set(tokens_of(text))
-            self._known = text, tuple(sorted(found))
+            found = map(self._tokens_of.__getitem__, text.split())
+            self._known = text, tuple(sorted(set[str]().union(*found)))
         return self._known[1]

@@ -69,6 +69,18 @@ def tokens_among(wanted: frozenset[str], text: str) -> frozenset[str]:
     return wanted.intersection(chain.from_iterable(map(_known.__getitem__, frozenset(pieces))))
 
 
+class WantedTokens(dict[str, frozenset[str]]):
+    """The wanted tokens of texts without white space. Looking one up finds them."""
+
+    def __init__(self, wanted: frozenset[str]) -> None:
+        super().__init__()
+        self._wanted = wanted
+
+    def __missing__(self, text: str) -> frozenset[str]:
+        found = self[text] = self._wanted.intersection(_known[text])
+        return found
+
+
 class _Known(dict[str, tuple[str, ...]]):
     """Tokens of texts without white space. Looking one up makes them."""
 

@@ -1,13 +1,14 @@
 """Tokens found by their neighbourhood equal those of a plain walk over the whole text."""
 
 import re
+from random import Random
 from unicodedata import normalize
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from refold.application.recall import tokens
-from refold.application.recall.tokens import CJK, LONGEST, tokens_of
+from refold.application.recall.tokens import CJK, LONGEST, WantedTokens, tokens_of
 
 JOINER = r"(?:_*[-./\\'’]_*|_+|::|,(?=\d{3}(?!\d)))"
 LETTERS = rf"[^\W_{CJK}]+"
@@ -43,3 +44,12 @@ def test_tokens_are_those_of_each_chunk_in_order(text: str) -> None:
 @given(TEXTS)
 def test_tokens_are_the_same_when_they_are_known(text: str) -> None:
     assert tokens_of(text) == tokens_of(text)
+
+
+@given(TEXTS, st.randoms(use_true_random=False))
+def test_the_wanted_tokens_of_pieces_are_those_of_the_text(text: str, random: Random) -> None:
+    every = sorted({*tokens_of(text), "elsewhere"})
+    wanted = frozenset(random.sample(every, len(every) // 2))
+    of_piece = WantedTokens(wanted)
+    found = frozenset[str]().union(*map(of_piece.__getitem__, text.split()))
+    assert found == wanted.intersection(tokens_of(text))
