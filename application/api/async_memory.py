@@ -20,6 +20,7 @@ from refold.application.history.moments import At
 from refold.application.ports.read_models import ConversationRow
 from refold.application.rendering.render import System
 from refold.application.runtime.core import Core, Extras
+from refold.application.runtime.opening_process import Uncopied
 from refold.domain.errors import InvalidSetting
 
 from .blocking import in_thread, run_to_end
@@ -32,7 +33,7 @@ from .results import CompactionResult, Context, StoredMessage
 
 
 @forwarding
-class AsyncToolbox(Forwarding[Toolbox]):
+class AsyncToolbox(Forwarding[Toolbox], Uncopied):
     """Tools with which a model searches its memory, and edits it if that was asked for, for asyncio.
 
     Each call runs in a thread. A cancellation of an edit takes effect after its outcome is known.

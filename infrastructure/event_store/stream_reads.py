@@ -17,7 +17,8 @@ from refold.domain.messages import Message
 from refold.domain.originals import Original
 from refold.infrastructure.sqlite.sqlite_failures import look_twice
 
-from .codec import MESSAGE_APPENDED, NAMES, SHAPES, NewerShape, check_known, decode
+from . import codec
+from .codec import MESSAGE_APPENDED, NAMES, SHAPES, NewerShape, check_known
 from .envelope import (
     GENESIS,
     MAGIC,
@@ -393,7 +394,7 @@ def _unread(number: int, place: Place, envelope: Envelope) -> LoggedEvent:
         check_known(name, envelope.shape)
     except CodecError as error:
         raise _damage_error(place, error) from error
-    make = partial(decode, name, envelope.shape, payload)
+    make = partial(codec.decode, name, envelope.shape, payload)
     return UnreadEvent(number, (stream, version), at, NAMES[name], make, erased=erased)
 
 
