@@ -25,7 +25,7 @@ from .hits import ContextVisibility, excerpt
 from .passages import Passage
 from .ranking import accepting, all_passages, messages_at, rank, text_in
 from .recall_query import Question, ask
-from .tokens import WantedTokens, digest_of
+from .tokens import digest_of, pieces_with, wanted_in
 
 MOST_LINES = 8
 MOST_TRIED = 4 * MOST_LINES
@@ -236,12 +236,12 @@ class _Search:
     ) -> Iterator[tuple[int, int]]:
         """Yield the lines of a passage that are clearly related, cut around their matches."""
         ends = _BREAK_IN_CALL if passage.kind == "call" else _BREAK
-        # In the JSON of a call, a line may end within what is one piece for ``split``.
-        if not weights.is_related(ends.sub(" ", words)):
+        # In the JSON of a call, a line may end between two texts without white space.
+        if not (marks := pieces_with(weights.needed, ends.sub(" ", words))):
             return
         for start, stop in _lines(words, ends):
             line = words[start:stop]
-            if not weights.is_related(line):
+            if not any(mark in line for mark in marks) or not weights.is_related(line):
                 continue
             if self._count(line) > LONGEST_LINE:
                 cut = excerpt(line, self._question.tokens, LONGEST_LINE, self._count)
@@ -311,9 +311,18 @@ class _Weights:
         rare = log(1 + found.total / 2)
         known = sum(self._weights.get(token, rare) for token in question.tokens)
         self._least = max(rare, RELATED * min(known, FEW_WORDS * rare))
-        self._tokens_of = WantedTokens(frozenset(self._weights))
+        self._wanted = frozenset(self._weights)
+        self.needed = frozenset(self._heaviest())
+        """Tokens of which each related line has one, because the others together weigh too little."""
         self._known: tuple[str, tuple[str, ...]] = "", ()
         """The text that was read last, with its tokens, because a line is judged and then weighed."""
+
+    def _heaviest(self) -> Iterator[str]:
+        left = self._least - ROUNDING
+        for token in sorted(self._weights, key=self._weights.__getitem__):
+            left -= self._weights[token]
+            if left <= 0:
+                yield token
 
     def of(self, text: str) -> float:
         """Return the weight of the question's words in a text."""
@@ -339,6 +348,5 @@ class _Weights:
     def _tokens(self, text: str) -> tuple[str, ...]:
         """Return the tokens of the question that a text has, sorted, so that equal texts weigh the same."""
         if self._known[0] != text:
-            found = map(self._tokens_of.__getitem__, text.split())
-            self._known = text, tuple(sorted(set[str]().union(*found)))
+            self._known = text, tuple(sorted(wanted_in(self._wanted, text)))
         return self._known[1]
