@@ -5,7 +5,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, get_args
@@ -17,16 +17,19 @@ from refold.domain import events
 from refold.domain.conversation import Conversation
 from refold.domain.late_model import late_classes
 from refold.domain.messages import Message
+from refold.domain.originals import Original
 from refold.domain.value import (
     V,
+    build_unvalidated,
     fields_of,
+    from_stored,
     is_object,
     plain_fields,
     replace,
     stated_fields,
 )
 
-from .plain_shapes import CodecError, Unusual, message_appended, read_plain
+from .plain_shapes import CodecError, NewerShape, Unusual, read_plain
 
 Json = dict[str, Any]
 Upcaster = Callable[[Json], Json]
@@ -240,10 +243,6 @@ MESSAGE_APPENDED = "message_appended"
 NAME_OF = {cls: name for name, cls in NAMES.items()}
 
 
-class NewerShape(CodecError):
-    """A stored event has a name or shape of a newer version of refold."""
-
-
 def prepare() -> None:
     """Prepare digests, the fields of messages and the writer of JSON, whose first use in a process is slow."""
     sha256()
@@ -315,11 +314,7 @@ def is_packed(name: str, shape: int) -> bool:
 
 
 def check_known(name: str, shape: int, shapes: Mapping[str, int] = SHAPES) -> None:
-    """Check that this version can decode events with this name and shape.
-
-    Raises:
-        NewerShape: the name or shape is not known yet.
-    """
+    """Raise ``NewerShape`` if this version cannot decode events with this name and shape yet."""
     if name not in NAMES or shape > shapes[name]:
         raise NewerShape(f"event {name!r} in shape {shape} is newer than this version of refold")
 
@@ -417,3 +412,39 @@ def _lenient(payload: bytes) -> object:
         return json.loads(payload)
     except ValueError as error:
         raise CodecError(f"the payload is not JSON: {error}") from error
+
+
+def stored_message(fields: Mapping[str, Any]) -> Message:
+    """Return the message with these stored fields, which a digest has proved."""
+    content, given = fields["content"], fields.get
+    return from_stored(
+        Message,
+        {
+            "role": fields["role"],
+            "content": content if isinstance(content, str) else tuple(content),
+            "author": given("author"),
+            "extra": given("extra"),
+            "unknown": tuple(given("unknown", ())),
+        },
+    )
+
+
+def message_appended(fields: dict[str, Any]) -> events.MessageAppended:
+    """Return the event with the stored fields of a message, which are changed.
+
+    Most events are messages. A digest has proved that these are the fields of a validated event, and to
+    validate them again would double the cost of every load.
+
+    Raises:
+        CodecError: the fields are not those of a message.
+    """
+    try:
+        fields["message"] = stored_message(fields["message"])
+        if (original := fields.get("original")) is not None:
+            kind, data = original["format"], original["data"]
+            fields["original"] = build_unvalidated(Original, format=kind, data=data)
+        if "written_at" in fields:
+            fields["written_at"] = datetime.fromisoformat(fields["written_at"])
+        return from_stored(events.MessageAppended, fields)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CodecError(f"event 'message_appended' cannot be read: {error!r}") from error

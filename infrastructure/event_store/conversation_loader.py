@@ -5,8 +5,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from eventsourcing.persistence import StoredEvent
-
 from refold.application.conversation.entries import LongEntries
 from refold.application.conversation.loaded import (
     LoadedConversation,
@@ -34,11 +32,11 @@ from refold.domain.value import build_unvalidated
 from refold.infrastructure.sqlite.sqlite_failures import look_twice
 
 from .anchor import Anchored
-from .envelope import RecordedEvent, link_in
-from .recorder import Head
+from .envelope import Place, RecordedEvent, link_in
+from .recorder import Head, Plain
 from .snapshots import SnapshotStore
 from .stored_messages import LARGEST_WINDOW, MOST_HELD, MessageReader, stored_run
-from .stream_reads import BATCH, PassedOver, StreamReader, follows, open_row
+from .stream_reads import BATCH, PassedOver, StreamReader, follows, record_row
 
 Read = Callable[[], Sequence[LoggedEvent | PassedOver]]
 """Reads events of one stream."""
@@ -201,8 +199,8 @@ class StreamLoader:
             if not rows:
                 return stream
             events: list[Event] = []
-            for row in rows:
-                recorded = open_row(self._reader.mapper, row)
+            for version, name, state in rows:
+                recorded = record_row(self._reader.mapper, Place(thread_id, version, name), state)
                 follows(recorded, head.link, head.version)
                 head = Head(recorded.originator_version, recorded.link)
                 events.append(recorded.event)
@@ -210,14 +208,12 @@ class StreamLoader:
                 return self._load_held(thread_id, None)
             stream = self.after(stream, events, head)
 
-    def _newer(self, thread_id: str, head: Head) -> Sequence[StoredEvent]:
+    def _newer(self, thread_id: str, head: Head) -> Sequence[Plain]:
         """Return the next events after the head."""
-        rows = self._reader.recorder.select_events(
-            thread_id, gt=max(0, head.version - 1), limit=BATCH
-        )
+        rows = self._reader.recorder.rows_of(thread_id, max(0, head.version - 1), BATCH)
         if not head.version:
             return rows
-        if not rows or link_in(rows[0].state) != head.link:
+        if not rows or link_in(rows[0][-1]) != head.link:
             raise LogDamaged(thread_id, head.version, "the newest event was changed or removed")
         return rows[1:]
 
@@ -242,8 +238,10 @@ class StreamLoader:
         wanted = sorted({*messages, *decisions, *recalled, *pins, *summaries, *chosen})
         if not wanted:
             return []
-        rows = self._reader.recorder.select_versions(thread_id, wanted)
-        found = {row.originator_version: open_row(self._reader.mapper, row) for row in rows}
+        found = {
+            version: record_row(self._reader.mapper, Place(thread_id, version, name), state)
+            for version, name, state in self._reader.recorder.rows_at(thread_id, wanted)
+        }
         for version in wanted:
             match found[version].event if version in found else None:
                 case MessageAppended(message_id=message_id):

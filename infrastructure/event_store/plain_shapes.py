@@ -12,12 +12,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from refold.application.errors import LogDamaged
-from refold.application.ports.conversation_log import LoggedEvent
-from refold.domain.events import Event, MessageAppended
-from refold.domain.messages import Message
-from refold.domain.originals import Original
-from refold.domain.value import Value, build_unvalidated, fields_of, from_stored, is_list, is_object
+from refold.domain.value import Value, fields_of, from_stored, is_list, is_object
 
 Reader = Callable[[Any], Any]
 V = TypeVar("V", bound=Value)
@@ -32,6 +27,10 @@ class CodecError(ValueError):
     """A stored event has a name, shape or fields that this version of refold cannot read."""
 
 
+class NewerShape(CodecError):
+    """A stored event has a name or shape of a newer version of refold."""
+
+
 class Unusual(ValueError):
     """The JSON differs from what refold writes."""
 
@@ -44,81 +43,6 @@ def read_plain(cls: type[V], fields: object) -> V:
     """
     value: V = _reader(cls)(fields)
     return value
-
-
-def stored_message(fields: Mapping[str, Any]) -> Message:
-    """Return the message with these stored fields, which a digest has proved."""
-    content, given = fields["content"], fields.get
-    return from_stored(
-        Message,
-        {
-            "role": fields["role"],
-            "content": content if isinstance(content, str) else tuple(content),
-            "author": given("author"),
-            "extra": given("extra"),
-            "unknown": tuple(given("unknown", ())),
-        },
-    )
-
-
-def message_appended(fields: dict[str, Any]) -> MessageAppended:
-    """Return the event with the stored fields of a message, which are changed.
-
-    Most events are messages. A digest has proved that these are the fields of a validated event, and to
-    validate them again would double the cost of every load.
-
-    Raises:
-        CodecError: the fields are not those of a message.
-    """
-    try:
-        fields["message"] = stored_message(fields["message"])
-        if (original := fields.get("original")) is not None:
-            fields["original"] = build_unvalidated(
-                Original, format=original["format"], data=original["data"]
-            )
-        if "written_at" in fields:
-            fields["written_at"] = datetime.fromisoformat(fields["written_at"])
-        return from_stored(MessageAppended, fields)
-    except (KeyError, TypeError, ValueError) as error:
-        raise CodecError(f"event 'message_appended' cannot be read: {error!r}") from error
-
-
-class UnreadEvent(LoggedEvent):
-    """A stored event that is decoded when it is first used. Many readers need only some kinds."""
-
-    __slots__ = ("_kind", "_make")
-
-    def __init__(
-        self,
-        number: int,
-        place: tuple[str, int],
-        at: str,
-        kind: type[Event],
-        make: Callable[[], Event],
-        *,
-        erased: bool,
-    ) -> None:
-        """``place``: stream and version. ``make`` decodes the event, and raises ``CodecError`` if it cannot."""
-        self.number = number
-        self.thread_id, self.version = place
-        self.at = at
-        self.erased = erased
-        self._kind, self._make = kind, make
-
-    @property
-    def kind(self) -> type[Event]:
-        """The class of the event."""
-        return self._kind
-
-    def __getattr__(self, name: str) -> Any:
-        """Decode the event, which is missing at first, and keep it."""
-        if name != "event":
-            raise AttributeError(name)
-        try:
-            self.event = made = self._make()
-        except CodecError as error:
-            raise LogDamaged(self.thread_id, self.version, str(error)) from error
-        return made
 
 
 @cache

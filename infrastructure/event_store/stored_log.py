@@ -298,8 +298,8 @@ class StoredLog(ABC):
         return self._retry(attempt)
 
     def _is_stored(self, thread_id: str, head: Head) -> bool:
-        rows = self._parts.reader.recorder.select_versions(thread_id, [head.version])
-        return any(link_in(row.state) == head.link for row in rows)
+        rows = self._parts.reader.recorder.rows_at(thread_id, [head.version])
+        return any(link_in(state) == head.link for _, _, state in rows)
 
     def _retry(self, attempt: Callable[[], R]) -> R:
         """Return the result of ``attempt``, which is safe to repeat."""

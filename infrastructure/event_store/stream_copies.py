@@ -20,13 +20,15 @@ from .envelope import (
     LONGEST_FRAME,
     EnvelopeError,
     EventMapper,
+    Place,
+    RecordedEvent,
     UnsealedEvent,
     link_in,
     random_hex,
 )
 from .plain_shapes import CodecError
 from .recorder import Head, LogRecorder, stamp_of
-from .stream_reads import open_row
+from .stream_reads import record_row
 
 COPY_BATCH = 200
 """Number of rows in memory at once."""
@@ -195,7 +197,7 @@ class StreamCopier:
     def _recorded_erasures(self, c: CopyingRows, source: str, version: int) -> frozenset[int]:
         # An event is shown as erased in the copy only if an event of the copy says so.
         rows = c.erasures(source, version)
-        return _rewrite(open_row(self._mapper, row).event for row in rows)
+        return _rewrite(_open_row(self._mapper, row).event for row in rows)
 
     def _seal(
         self, into: str, events: Sequence[Event], head: Head, stamp: str
@@ -213,7 +215,7 @@ class StreamCopier:
         """Return every conversation that began as a copy. A copy of a copy is listed once for each source."""
         found: list[Fork] = []
         for row in self._rows.beginnings():
-            event = open_row(self._mapper, row).event
+            event = _open_row(self._mapper, row).event
             if isinstance(event, ConversationForked):
                 found.append(Fork(str(row.originator_id), event.source, event.version))
         return found
@@ -368,3 +370,9 @@ class SQLiteCopyingRows:
     def replace_keys(self, into: str, keys: Mapping[str, int]) -> None:
         """Replace all keys of a stream with these keys and versions."""
         self._recorder.keys.replace(self._c, into, keys)
+
+
+def _open_row(mapper: EventMapper, row: StoredEvent) -> RecordedEvent:
+    """Decode a row. Raise ``LogDamaged`` with the place of the row if it is damaged."""
+    place = Place(str(row.originator_id), row.originator_version, row.topic)
+    return record_row(mapper, place, row.state)

@@ -1,13 +1,12 @@
 """Read the events of streams, checked one by one, and scan those of the whole log."""
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple, Protocol, TypeVar
-from uuid import UUID
 
-from eventsourcing.persistence import StoredEvent
 from pydantic_core import from_json
 
 from refold.application.errors import LogDamaged, LogError, NewerLog
@@ -18,7 +17,7 @@ from refold.domain.originals import Original
 from refold.infrastructure.sqlite.sqlite_failures import look_twice
 
 from . import codec
-from .codec import MESSAGE_APPENDED, NAMES, SHAPES, NewerShape, check_known
+from .codec import MESSAGE_APPENDED, NAMES, SHAPES, check_known, message_appended, stored_message
 from .envelope import (
     GENESIS,
     MAGIC,
@@ -29,7 +28,7 @@ from .envelope import (
     RecordedEvent,
     link_in,
 )
-from .plain_shapes import CodecError, UnreadEvent, message_appended, stored_message
+from .plain_shapes import CodecError, NewerShape
 from .recorder import MAX_VERSION, Head, Plain, Row
 
 BATCH = 1_000
@@ -52,24 +51,8 @@ class PassedOver(NamedTuple):
 class StreamRows(Protocol):
     """The part of a recorder that reads streams."""
 
-    def select_events(
-        self,
-        originator_id: UUID | str,
-        *,
-        gt: int | None = None,
-        lte: int | None = None,
-        desc: bool = False,
-        limit: int | None = None,
-    ) -> Sequence[StoredEvent]:
-        """Return the events of a stream after version ``gt``, up to version ``lte``."""
-        ...
-
-    def select_versions(self, stream: str, versions: Sequence[int]) -> Sequence[StoredEvent]:
-        """Return the existing events with these versions, in the order of their versions."""
-        ...
-
     def rows_at(self, stream: str, versions: Sequence[int]) -> Sequence[Plain]:
-        """Return the same as version, name and bytes."""
+        """Return version, name and bytes of the existing events with these versions, in their order."""
         ...
 
     def rows_of(
@@ -254,12 +237,6 @@ def _next_link(previous: str, digest: str) -> str:
     return sha256((previous + digest).encode("ascii")).hexdigest()
 
 
-def open_row(mapper: EventMapper, row: StoredEvent) -> RecordedEvent:
-    """Decode a row. Raise ``LogDamaged`` with the place of the row if it is damaged."""
-    place = Place(str(row.originator_id), row.originator_version, row.topic)
-    return record_row(mapper, place, row.state)
-
-
 def record_row(mapper: EventMapper, place: Place, state: object) -> RecordedEvent:
     """Decode a row that is given as columns. Raise ``LogDamaged`` with the place of the row if it is damaged."""
     try:
@@ -320,7 +297,26 @@ def open_plain_message(stream: str, version: int, blob: object) -> PlainMessage 
         return None
 
 
-class UnreadMessage(LoggedEvent):
+class _Unread(LoggedEvent, ABC):
+    """A stored event that is made when it is first used."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _make(self) -> Event: ...
+
+    def __getattr__(self, name: str) -> Any:
+        """Make the event, which is missing at first, and keep it."""
+        if name != "event":
+            raise AttributeError(name)
+        try:
+            self.event = made = self._make()
+        except CodecError as error:
+            raise LogDamaged(self.thread_id, self.version, str(error)) from error
+        return made
+
+
+class UnreadMessage(_Unread):
     """A stored message whose event is made when it is first used. The lists need only its fields."""
 
     __slots__ = ("_fields",)
@@ -359,15 +355,23 @@ class UnreadMessage(LoggedEvent):
         """The form in which another API gave the message, or None."""
         return super().original if "original" in self._fields else None
 
-    def __getattr__(self, name: str) -> Any:
-        """Make the event, which is missing at first, and keep it."""
-        if name != "event":
-            raise AttributeError(name)
-        try:
-            self.event = made = message_appended(dict(self._fields))
-        except CodecError as error:
-            raise LogDamaged(self.thread_id, self.version, str(error)) from error
-        return made
+    def _make(self) -> Event:
+        return message_appended(dict(self._fields))
+
+
+class UnreadEvent(_Unread):
+    """A stored event that is decoded when it is first used. Many readers need only some kinds."""
+
+    __slots__ = ("_stored", "kind")
+    kind: type[Event]
+
+    def __init__(self, number: int, place: Place, envelope: Envelope) -> None:
+        self.number, (self.thread_id, self.version, name) = number, place
+        self.at, self.erased, self.kind = envelope.at, envelope.erased, NAMES[name]
+        self._stored = name, envelope.shape, envelope.payload
+
+    def _make(self) -> Event:
+        return codec.decode(*self._stored)
 
 
 def _record_message(stream: str, version: int, state: object) -> RecordedEvent | None:
@@ -386,16 +390,13 @@ def _record_message(stream: str, version: int, state: object) -> RecordedEvent |
 
 def _unread(number: int, place: Place, envelope: Envelope) -> LoggedEvent:
     """Return the event of a row that was checked. It is decoded when it is first used."""
-    stream, version, name = place
-    at, erased, payload = envelope.at, envelope.erased, envelope.payload
-    if erased and not payload:
-        return LoggedEvent(number, stream, version, at, EventLost(), erased)
+    if envelope.erased and not envelope.payload:
+        return LoggedEvent(number, place[0], place[1], envelope.at, EventLost(), erased=True)
     try:
-        check_known(name, envelope.shape)
+        check_known(place.name, envelope.shape)
     except CodecError as error:
         raise _damage_error(place, error) from error
-    make = partial(codec.decode, name, envelope.shape, payload)
-    return UnreadEvent(number, (stream, version), at, NAMES[name], make, erased=erased)
+    return UnreadEvent(number, place, envelope)
 
 
 SCAN_BATCH = 200

@@ -11,7 +11,6 @@ from eventsourcing.persistence import StoredEvent
 from refold.application.ports.conversation_log import Damage
 from refold.application.ports.log_keeper import Checked
 from refold.infrastructure.event_store.anchor import Anchored, fingerprint
-from refold.infrastructure.event_store.codec import NewerShape
 from refold.infrastructure.event_store.encodings import DictionaryDamaged
 from refold.infrastructure.event_store.envelope import (
     GENESIS,
@@ -24,7 +23,7 @@ from refold.infrastructure.event_store.envelope import (
     link_in,
     parse_frame,
 )
-from refold.infrastructure.event_store.plain_shapes import CodecError
+from refold.infrastructure.event_store.plain_shapes import CodecError, NewerShape
 from refold.infrastructure.event_store.recorder import LogRecorder
 
 from .row_proof import DAMAGE, RowReader, lenient, refuse_trouble

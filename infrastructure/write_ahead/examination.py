@@ -17,7 +17,6 @@ from typing import BinaryIO, NamedTuple
 from eventsourcing.persistence import StoredEvent
 
 from refold.infrastructure.event_store.anchor import Anchor, Anchored, anchor_path
-from refold.infrastructure.event_store.codec import NewerShape
 from refold.infrastructure.event_store.envelope import (
     GENESIS,
     LONGEST_FRAME,
@@ -27,7 +26,7 @@ from refold.infrastructure.event_store.envelope import (
     link_in,
     parse_frame,
 )
-from refold.infrastructure.event_store.plain_shapes import CodecError
+from refold.infrastructure.event_store.plain_shapes import CodecError, NewerShape
 from refold.infrastructure.maintenance.row_proof import DAMAGE, RawRow, RowReader
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite, write_ahead_path
 

@@ -14,14 +14,13 @@ from refold.infrastructure.event_store.codec import (
     NAMES,
     SHAPES,
     SNAPSHOT,
-    NewerShape,
     decode,
     decode_snapshot,
     encode,
     pack,
     unpack,
 )
-from refold.infrastructure.event_store.plain_shapes import CodecError
+from refold.infrastructure.event_store.plain_shapes import CodecError, NewerShape
 from tests.support.golden_events import EVENTS, SNAPSHOTS
 from tests.support.golden_files import FOLDER, golden_json
 

@@ -15,7 +15,7 @@ from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.projections import conversation_list, message_list
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Block, Message
-from refold.infrastructure.event_store import codec, plain_shapes, stream_reads
+from refold.infrastructure.event_store import codec, stream_reads
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.projection_store import catch_up as following
 from refold.infrastructure.projection_store.read_models import SQLiteViews
@@ -139,12 +139,12 @@ def test_reading_messages_makes_none_of_their_events(
 def note_events_made(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Return a list that gets the fields of each message of which an event is made from now on."""
     made = list[object]()
-    make = plain_shapes.message_appended
+    make = codec.message_appended
 
     def noted(fields: dict[str, Any]) -> MessageAppended:
         made.append(fields)
         return make(fields)
 
-    for module in (codec, plain_shapes, stream_reads):
+    for module in (codec, stream_reads):
         monkeypatch.setattr(module, "message_appended", noted)
     return made
