@@ -23,9 +23,14 @@ import recall_sets
 from recall import append
 from recall_sets import Said
 from rows import Row, cost, medians, quantile
+from rows_rebuild import recordings
 
 import refold
+from refold.application.conversation.transcripts import RecordedMessage
 from refold.application.recall.recall_query import ask
+from refold.infrastructure.transcripts.read_transcript import read_transcript
+
+Fill = Callable[[refold.ConversationMemory], object]
 
 QUESTIONS = 120
 WARM = 10
@@ -45,7 +50,12 @@ def rows(folder: Path, *, long: bool) -> Iterator[Row]:
     yield from searching(folder, 100_000 if long else 10_000, 1_000, (MOST_OF_MANY, None))
     if long:
         yield from searching(folder, 100_000, 1, (MOST_OF_LONG, None))
-    yield from turns(folder, 10_000 if long else 2_000)
+    messages = 10_000 if long else 2_000
+    yield turn(folder, f"{messages:,} messages", lambda c: append(c, texts(messages)), questions())
+    if said := recorded(messages):
+        # What people ask for has more words, of which more are in many messages.
+        what = f"{len(said):,} recorded messages, with what people asked for"
+        yield turn(folder, what, lambda c: c.append_recorded(said), asked_by_people(said))
 
 
 def searching(
@@ -133,16 +143,31 @@ def full_text(db: sqlite3.Connection, question: str) -> object:
     return db.execute(query, (sought,)).fetchall()
 
 
-def turns(folder: Path, messages: int) -> Iterator[Row]:
+def recorded(most: int) -> list[RecordedMessage]:
+    """Return messages of recorded coding sessions, or none where these are not there."""
+    files = (read_transcript(file).conversations for file in recordings())
+    every = (message for found in files for one in found for message in one.messages)
+    return list(islice(every, most))
+
+
+def asked_by_people(said: Sequence[RecordedMessage]) -> Iterator[str]:
+    """Yield what people asked for in recordings, without end."""
+    contents = [one.message.content for one in said if one.message.role == "user"]
+    asked = [content for content in contents if isinstance(content, str) and len(content) > 5]
+    random.Random(2).shuffle(asked)
+    return cycle(asked)
+
+
+def turn(folder: Path, what: str, fill: Fill, asked: Iterator[str]) -> Row:
     """Play turns with standing recall and without, each against a raw turn."""
-    asked = questions()
+    folder = Path(tempfile.mkdtemp(dir=folder))
     with closing(RawTurns(folder / "raw.db")) as raw:
         acts: list[Callable[[str], object]] = [raw.play]
         memories = [
             refold.open(folder / f"turns-{room}.db", telemetry=False, standing_recall=room)
             for room in (400, 0)
         ]
-        acts += [Turns(memory, messages).play for memory in memories]
+        acts += [Turns(memory, fill).play for memory in memories]
         for act in acts:
             act(next(asked))
         found = [
@@ -152,8 +177,8 @@ def turns(folder: Path, messages: int) -> Iterator[Row]:
         for memory in memories:
             memory.close()
     floor, ours, plain = (medians(one) for one in zip(*found, strict=True))
-    yield Row(
-        what=f"a turn with standing recall after {messages:,} messages",
+    return Row(
+        what=f"a turn with standing recall after {what}",
         ours=f"{ours}; without recall {plain}",
         floor=f"raw sqlite3, two synced inserts and {TAIL} rows read: {floor}",
         figure=ours.cpu - TURN_FACTOR * floor.cpu,
@@ -165,9 +190,9 @@ def turns(folder: Path, messages: int) -> Iterator[Row]:
 class Turns:
     """A conversation of which most is out of sight."""
 
-    def __init__(self, memory: refold.Memory, messages: int) -> None:
+    def __init__(self, memory: refold.Memory, fill: Fill) -> None:
         self.conversation = memory.conversation("t")
-        append(self.conversation, texts(messages))
+        fill(self.conversation)
         self.conversation.compact(force=True)
         memory.index()
 
