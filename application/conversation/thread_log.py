@@ -352,14 +352,11 @@ def _is_whole_message(logged: LoggedEvent) -> bool:
 
 
 def _address_by_thread(logged: LoggedEvent) -> LoggedEvent:
-    is_whole_id = SEPARATOR not in logged.thread_id
-    if is_whole_id and (logged.is_unread or logged.kind is not ConversationForked):
+    is_fork = not logged.is_unread and logged.kind is ConversationForked
+    if SEPARATOR not in logged.thread_id and not is_fork:
         return logged
     event = logged.event
-    if isinstance(event, ConversationForked) and SEPARATOR in event.source:
-        source = thread_of(event.source)
-        logged = dataclasses.replace(logged, event=replace(event, source=source))
-    if is_whole_id:
-        return logged
+    if isinstance(event, ConversationForked):
+        event = replace(event, source=thread_of(event.source))
     at = logged.number, thread_of(logged.thread_id), logged.version, logged.at
-    return LoggedEvent(*at, logged.event, logged.erased)
+    return LoggedEvent(*at, event, logged.erased)

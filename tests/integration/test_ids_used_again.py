@@ -150,6 +150,8 @@ def test_forks_of_both_lives_are_kept_apart(path: Path) -> None:
         assert second.messages()[0].erased
         assert first.messages()[4].text == "said in the first fork"
         rows = {row.thread_id: row.forked_from for row in memory.conversations()}
+        (fork,) = (e for e in second.export(format="events") if e["name"] == "conversation_forked")
+        assert fork["fields"]["source"] == "t"
         assert rows == {"t": None, "first": "t", "second": "t"}
         memory.erase_conversation("first")
         assert conversation.fork(thread_id="first").messages()[1].text == "welcome back"
