@@ -140,7 +140,12 @@ def with_imports_of_missing_names(module: Module) -> Iterator[str]:
 
 
 def _exists(source: str, name: str) -> bool:
-    module = import_module(source)
+    if find_spec(source) is None:
+        return False
+    try:
+        module = import_module(source)
+    except ImportError:  # A package that it needs is not installed, so its names are not known.
+        return True
     return hasattr(module, name) or (
         hasattr(module, "__path__") and find_spec(f"{source}.{name}") is not None
     )
