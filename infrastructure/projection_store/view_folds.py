@@ -265,6 +265,8 @@ class Batch:
         return [*self._groups[columns].get(tuple(where.values()), ())]
 
     def _put(self, key: Key, cells: dict[str, Cell]) -> None:
+        if key in self._rows:
+            self._leave_groups(key, self._rows[key])
         self._rows[key] = cells
         self._join_groups(key, cells)
 
