@@ -83,9 +83,7 @@ class StreamReader:
         self._opened.clear()
 
     def read(self, thread_id: str, first: int, last: int) -> list[LoggedEvent]:
-        """Return the events from version ``first`` to ``last``, after checking that each follows the one
-        before it. Those that are newer than the newest one are missing.
-        """
+        """Return the existing events from version ``first`` to ``last``, each checked against the one before it."""
         wanted = range(first, last + 1)
 
         def read() -> list[LoggedEvent]:
@@ -171,13 +169,10 @@ class StreamReader:
         is_plain = not self.mapper.encoder.encoding
         for version, name, state in rows:
             before_it = links.get(version - 1)
+            is_message = is_plain and name == MESSAGE_APPENDED
             if version not in wanted:
                 links[version] = link_in(state)
-            elif (
-                is_plain
-                and name == MESSAGE_APPENDED
-                and (plain := open_plain_message(thread_id, version, state))
-            ):
+            elif is_message and (plain := open_plain_message(thread_id, version, state)):
                 at, _, digest, previous, fields = plain
                 _expect_link(thread_id, version, previous, before_it)
                 if version + 1 in wanted:
@@ -362,13 +357,17 @@ class UnreadMessage(_Unread):
 class UnreadEvent(_Unread):
     """A stored event that is decoded when it is first used. Many readers need only some kinds."""
 
-    __slots__ = ("_stored", "kind")
-    kind: type[Event]
+    __slots__ = ("_stored",)
 
     def __init__(self, number: int, place: Place, envelope: Envelope) -> None:
         self.number, (self.thread_id, self.version, name) = number, place
-        self.at, self.erased, self.kind = envelope.at, envelope.erased, NAMES[name]
+        self.at, self.erased = envelope.at, envelope.erased
         self._stored = name, envelope.shape, envelope.payload
+
+    @property
+    def kind(self) -> type[Event]:
+        """The class of the event."""
+        return NAMES[self._stored[0]]
 
     def _make(self) -> Event:
         return codec.decode(*self._stored)

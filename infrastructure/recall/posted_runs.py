@@ -394,8 +394,9 @@ class WeighedPassages:
         """Return whether enough passages of these segments weigh at least ``left``."""
         lacking = math.inf if self._most is None else self._most
         for segment in segments:
-            known = self.segments[segment].counts() if segment in self.segments else {}
-            lacking -= sum(count for weight, count in known.items() if weight >= left)
+            if segment in self.segments:
+                known = self.segments[segment].counts()
+                lacking -= sum(count for weight, count in known.items() if weight >= left)
         return lacking <= 0
 
     def drop_hopeless(self, left: float) -> None:

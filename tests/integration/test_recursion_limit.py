@@ -20,7 +20,7 @@ READS: dict[str, Callable[[refold.Memory], object]] = {
 
 def _has_room(room: int, act: Callable[[], object]) -> bool:
     """Act with few calls to spare, and return whether they were enough."""
-    frame, depth = sys._getframe(), 1
+    frame, depth = sys._getframe(), 1  # pyright: ignore[reportPrivateUsage]
     while (frame := frame.f_back) is not None:  # type: ignore[assignment]
         depth += 1
     try:
@@ -55,6 +55,7 @@ def test_too_many_open_calls_are_no_damage(
     with refold.open(tmp_path / "a.db") as memory:
         _warm_up(memory)
         ids = {one: one.stat().st_ino for one in tmp_path.glob("a.*.db")}
+    is_done = False
     for room in range(20, 100, 4):
         with refold.open(tmp_path / "a.db") as memory:
             is_done = _has_room(room, lambda opened=memory: READS[name](opened))  # type: ignore[misc]
