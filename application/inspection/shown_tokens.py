@@ -41,10 +41,10 @@ def read_numbers(text: str) -> list[int]:
 
 
 def size_rows(core: Core, thread_id: str, version: int) -> Sequence[RequestSizesRow]:
-    """Return the rows of sizes of a conversation, with its events up to a version unless the rows are long ones.
+    """Return the rows of sizes of a conversation. Short rows have all of its events up to a version.
 
     A reader of a server may be unable to give the newest events their places in the order of the log. The read models
-    lack these, so that they are read here.
+    lack these events, so they are read from the log.
     """
     rows = core.views.request_sizes(thread_id)
     if rows and rows[0].events != FINE:

@@ -146,7 +146,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Uncopied:
-    """A base of what has open files, threads and locks of the process that made it."""
+    """Base class of objects with open files, threads and locks. They belong to one process and cannot be copied."""
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled or copied in depth. Python calls this for both.

@@ -224,13 +224,18 @@ def test_a_reader_does_not_take_a_new_message_for_a_lost_one(database: str, read
         assert conversation.read(3).text == "new"
 
 
-def test_a_reader_knows_compactions_that_have_no_place_yet(database: str) -> None:
+def compact_after_a_list(database: str, count: int) -> None:
+    """Write so many messages, and compact them after the lists were read."""
     roles = ("user", "assistant")
-    said = [{"role": roles[n % 2], "content": f"word {n} " * 9} for n in range(620)]
+    said = [{"role": roles[n % 2], "content": f"word {n} " * 9} for n in range(count)]
     with refold.open(database, window=8_000) as writer:
         writer.conversation("t").append(said, recorded=True)
         assert len(writer.conversations()) == 1
         assert writer.conversation("t").compact().outcome == "performed"
+
+
+def test_a_reader_knows_compactions_that_have_no_place_yet(database: str) -> None:
+    compact_after_a_list(database, 620)
     with refold.open(with_setting(database, "default_transaction_read_only", "on")) as memory:
         conversation = memory.conversation("t")
         fates, changes = conversation.explain(0, 3), conversation.fate_history(0)
@@ -241,12 +246,7 @@ def test_a_reader_knows_compactions_that_have_no_place_yet(database: str) -> Non
 
 
 def test_a_reader_does_not_take_a_new_summary_for_an_unknown_one(database: str) -> None:
-    roles = ("user", "assistant")
-    said = [{"role": roles[n % 2], "content": f"word {n} " * 9} for n in range(20)]
-    with refold.open(database, window=8_000) as writer:
-        writer.conversation("t").append(said, recorded=True)
-        assert len(writer.conversations()) == 1
-        assert writer.conversation("t").compact().outcome == "performed"
+    compact_after_a_list(database, 20)
     with refold.open(with_setting(database, "default_transaction_read_only", "on")) as memory:
         conversation = memory.conversation("t")
         made = conversation.explain(0, 1)[0].summary_id
