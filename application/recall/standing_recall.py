@@ -1,7 +1,6 @@
 """Standing recall: lines of earlier messages out of sight that match what the user says now."""
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import log
 from typing import NamedTuple
 
@@ -25,7 +24,7 @@ from .hits import ContextVisibility, excerpt
 from .passages import Passage
 from .ranking import accepting, all_passages, messages_at, rank, text_in
 from .recall_query import Question, ask
-from .tokens import digest_of, pieces_with, wanted_in
+from .tokens import beginning_of, digest_of, letters_of, pieces_with, wanted_in
 
 MOST_LINES = 8
 MOST_TRIED = 4 * MOST_LINES
@@ -49,6 +48,8 @@ FEW_WORDS = 4.0
 """Number of rare words whose weight is enough at any length of the question."""
 LEAST_WORDS = 2
 """Tokens of the question that a line must have."""
+MOST_BEGINNINGS = 32
+"""Tokens of a question above which a text is split into tokens instead of searched for each of them."""
 ROUNDING = 1e-6
 """Difference of equal weights that were added in another order, at most."""
 
@@ -235,13 +236,13 @@ class _Search:
         self, passage: Passage, words: str, weights: "_Weights"
     ) -> Iterator[tuple[int, int]]:
         """Yield the lines of a passage that are clearly related, cut around their matches."""
-        ends = _BREAK_IN_CALL if passage.kind == "call" else _BREAK
-        # In the JSON of a call, a line may end between two texts without white space.
-        if not (marks := pieces_with(weights.needed, ends.sub(" ", words))):
-            return
-        for start, stop in _lines(words, ends):
+        if passage.kind == "call":
+            if not weights.may_be_in(words):
+                return
+            words = _BREAK_IN_CALL.sub("\n\n", words)  # Of the same length.
+        for start, stop in lines_with(pieces_with(weights.needed, words), words):
             line = words[start:stop]
-            if not any(mark in line for mark in marks) or not weights.is_related(line):
+            if not weights.may_be_in(line) or not weights.is_related(line):
                 continue
             if self._count(line) > LONGEST_LINE:
                 cut = excerpt(line, self._question.tokens, LONGEST_LINE, self._count)
@@ -255,9 +256,8 @@ class _Search:
 
 _CREDENTIAL = 400
 """Characters around a passage that are read to recognise a credential."""
-_BREAK = lazy_pattern(r"\n")
-_BREAK_IN_CALL = lazy_pattern(r"\n|(?<!\\)\\n")
-"""The end of a line in a tool call, which is JSON with line breaks as ``\\n``."""
+_BREAK_IN_CALL = lazy_pattern(r"(?<!\\)\\n")
+"""The end of a line in a text within the JSON of a tool call."""
 
 
 def _around(passage: Passage) -> slice:
@@ -265,12 +265,17 @@ def _around(passage: Passage) -> slice:
     return slice(max(0, passage.start - _CREDENTIAL), passage.stop + _CREDENTIAL)
 
 
-def _lines(text: str, ends: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    start = 0
-    for found in ends.finditer(text):
-        yield start, found.start()
-        start = found.end()
-    yield start, len(text)
+def lines_with(marks: Iterable[str], text: str) -> Sequence[tuple[int, int]]:
+    """Return where the lines that have one of the marks begin and end, in their order."""
+    found = set[tuple[int, int]]()
+    for mark in marks:
+        place = text.find(mark)
+        while place >= 0:
+            stop = text.find("\n", place)
+            stop = len(text) if stop < 0 else stop
+            found.add((text.rfind("\n", 0, place) + 1, stop))
+            place = text.find(mark, stop)
+    return sorted(found)
 
 
 _NUMBERED = lazy_pattern(r"^\W*\d+\W*")
@@ -313,12 +318,22 @@ class _Weights:
         self._least = max(rare, RELATED * min(known, FEW_WORDS * rare))
         self._wanted = frozenset(self._weights)
         self.needed = frozenset(self._heaviest())
-        """Tokens of which each related line has one, because the others together weigh too little."""
+        """Tokens of which each related line has one, because the others together weigh too little.
+
+        Without any, no line is related.
+        """
+        self._beginnings = [
+            (beginning, weight)
+            for token, weight in self._weights.items()
+            if (beginning := beginning_of(token)) is not None
+        ]
         self._known: tuple[str, tuple[str, ...]] = "", ()
         """The text that was read last, with its tokens, because a line is judged and then weighed."""
 
     def _heaviest(self) -> Iterator[str]:
         left = self._least - ROUNDING
+        if len(self._weights) < LEAST_WORDS:
+            return
         for token in sorted(self._weights, key=self._weights.__getitem__):
             left -= self._weights[token]
             if left <= 0:
@@ -332,13 +347,20 @@ class _Weights:
         """Return whether a text has so many of the words that it is clearly about the same."""
         return len(self._tokens(text)) >= LEAST_WORDS and self.of(text) >= self._least
 
+    def may_be_in(self, text: str) -> bool:
+        """Return whether a line of a text may be related. This is faster than to find its tokens."""
+        if len(self._beginnings) > MOST_BEGINNINGS or (letters := letters_of(text)) is None:
+            return True
+        there = [weight for beginning, weight in self._beginnings if beginning in letters]
+        return len(there) >= LEAST_WORDS and sum(there) >= self._least - ROUNDING
+
     def may_relate(self, passage: Passage) -> bool:
         """Return whether a line of a passage may be about the same. No line has more words than all of them.
 
         In the JSON of a call, a line break may join two words to one token.
         """
         if passage.kind == "call":
-            return True
+            return bool(self.needed)
         there = self._there.get(passage.number, _NOTHING)
         if self._others:
             line = passage.tokens

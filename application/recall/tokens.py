@@ -61,22 +61,43 @@ def tokens_of(text: str) -> list[str]:
 
 def wanted_in(wanted: frozenset[str], line: str) -> frozenset[str]:
     """Return the wanted tokens that a line has. For long texts, ``tokens_among`` is faster."""
-    return wanted.intersection(chain.from_iterable(map(_known.__getitem__, line.split())))
-
-
-def pieces_with(wanted: frozenset[str], text: str) -> list[str]:
-    """Return the pieces of a text between white space that have a wanted token, each once, in any order."""
-    return [piece for piece in frozenset(text.split()) if not wanted.isdisjoint(_known[piece])]
+    return wanted.intersection(chain.from_iterable(map(_known.__getitem__, _pieces_of(line))))
 
 
 def tokens_among(wanted: frozenset[str], text: str) -> frozenset[str]:
-    """Return the wanted tokens that a text has.
+    """Return the wanted tokens that a text has. Each piece is looked up once."""
+    pieces = frozenset(_pieces_of(text))
+    return wanted.intersection(chain.from_iterable(map(_known.__getitem__, pieces)))
 
-    Its pieces are looked up one by one: many texts have the same, so that their tokens are mostly known.
-    """
+
+def pieces_with(wanted: frozenset[str], text: str) -> list[str]:
+    """Return the pieces of a text that have a wanted token, each once, in any order."""
+    return [piece for piece in frozenset(_pieces_of(text)) if not wanted.isdisjoint(_known[piece])]
+
+
+_LAST_LETTERS = 2
+"""Letters at the end of a word that its stem changes, at most: "ability" becomes "abl"."""
+_LOWER = bytes.maketrans(bytes(range(65, 91)), bytes(range(97, 123)))
+_SYMBOLS = lazy_pattern(r"[^\x00-\x7f\w]+")
+_NO_LETTERS = bytes(byte for byte in range(128) if not chr(byte).isalnum())
+
+
+def letters_of(text: str) -> bytes | None:
+    """Return the letters and digits of a text in one run, in lower case, or None if some are not ASCII."""
+    if not text.isascii():
+        text = _SYMBOLS.sub("", _fold_characters(text))
+    return text.encode().translate(_LOWER, _NO_LETTERS) if text.isascii() else None
+
+
+def beginning_of(token: str) -> bytes | None:
+    """Return what is in ``letters_of`` each text that has a token, or None if no such text has it."""
+    return token[: max(1, len(token) - _LAST_LETTERS)].encode() if token.isascii() else None
+
+
+def _pieces_of(text: str) -> list[str]:
+    """Return the parts of a text that have their tokens by themselves. Many texts have the same."""
     whole = put_apart(text.encode("utf-8", "surrogatepass"))
-    pieces = whole.decode("utf-8", "surrogatepass").split()
-    return wanted.intersection(chain.from_iterable(map(_known.__getitem__, frozenset(pieces))))
+    return whole.decode("utf-8", "surrogatepass").split()
 
 
 class _Known(dict[str, tuple[str, ...]]):

@@ -1,6 +1,7 @@
 """Tokens found by their neighbourhood equal those of a plain walk over the whole text."""
 
 import re
+from itertools import chain
 from random import Random
 from unicodedata import normalize
 
@@ -8,7 +9,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from refold.application.recall import tokens
-from refold.application.recall.tokens import CJK, LONGEST, pieces_with, tokens_of, wanted_in
+from refold.application.recall.tokens import (
+    CJK,
+    LONGEST,
+    beginning_of,
+    letters_of,
+    pieces_with,
+    tokens_of,
+    wanted_in,
+)
 
 JOINER = r"(?:_*[-./\\'’]_*|_+|::|,(?=\d{3}(?!\d)))"
 LETTERS = rf"[^\W_{CJK}]+"
@@ -51,5 +60,61 @@ def test_wanted_tokens_are_found_in_the_pieces_that_have_them(text: str, random:
     every = sorted({*tokens_of(text), "elsewhere"})
     wanted = frozenset(random.sample(every, len(every) // 2))
     assert wanted_in(wanted, text) == wanted.intersection(tokens_of(text))
-    pieces = {piece for piece in text.split() if wanted.intersection(tokens_of(piece))}
-    assert sorted(pieces_with(wanted, text)) == sorted(pieces)
+    pieces = pieces_with(wanted, text)
+    assert all(piece in text and wanted.intersection(tokens_of(piece)) for piece in pieces)
+    assert len(pieces) == len(set(pieces))
+    assert wanted.intersection(chain.from_iterable(map(tokens_of, pieces))) == wanted.intersection(
+        tokens_of(text)
+    )
+
+
+ENDINGS = [
+    "s",
+    "ies",
+    "ied",
+    "ed",
+    "eed",
+    "ing",
+    "y",
+    "ly",
+    "li",
+    "ability",
+    "ibly",
+    "bli",
+    "ization",
+    "ational",
+    "ator",
+    "iveness",
+    "iviti",
+    "ousli",
+    "ousness",
+    "alism",
+    "fulness",
+    "fully",
+    "logy",
+    "icate",
+    "icity",
+    "ative",
+    "ement",
+    "ence",
+    "ion",
+    "e",
+    "l",
+    "ying",
+]
+ENGLISH = st.builds(
+    "".join, st.tuples(st.text("aeiouybdkln", max_size=6), *[st.sampled_from(ENDINGS)] * 2)
+)
+
+
+@given(
+    st.lists(ENGLISH | PIECES | st.sampled_from(["→", "…", "™", "-", " "]), max_size=12).map(
+        "".join
+    )
+)
+@example("dying lying tying skies skis idly singly ability hoping 05 0")
+@example("→ Read src/ability.py…")
+def test_a_text_has_the_beginnings_of_its_tokens(text: str) -> None:
+    letters, beginnings = letters_of(text), [beginning_of(token) for token in tokens_of(text)]
+    if letters is not None:
+        assert all(beginning is not None and beginning in letters for beginning in beginnings)
