@@ -237,11 +237,9 @@ class ThreadLog:
             for page in self._log.pages(stream, first, last):
                 yield list(map(_address_by_thread, page))
 
-    def read_at(
-        self, thread_id: str, versions: Collection[int], *, only_messages: bool = False
-    ) -> Sequence[LoggedEvent]:
-        """Return the events with these versions, or those that are messages."""
-        read = partial(self._log.read_at, versions=versions, only_messages=only_messages)
+    def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
+        """Return the events with these versions."""
+        read = partial(self._log.read_at, versions=versions)
         with self._reporting_damage():
             known = self.known_stream_of(thread_id)
             found = read(known)

@@ -249,13 +249,8 @@ class ConversationLog(Protocol):
         """Yield the same events in pages of at most ``PAGE``. Each is read when it is asked for."""
         ...
 
-    def read_at(
-        self, thread_id: str, versions: Collection[int], *, only_messages: bool = False
-    ) -> Sequence[LoggedEvent]:
-        """Return the events with these versions in their order, without those that were never stored.
-
-        With ``only_messages``, other events are left out; they are checked, but not decoded.
-        """
+    def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
+        """Return the events with these versions in their order, without those that were never stored."""
         ...
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:

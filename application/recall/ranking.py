@@ -8,6 +8,7 @@ from typing import NamedTuple
 from refold.application.ports.conversation_log import ConversationLog, LoggedEvent
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
 from refold.application.runtime.core import Core
+from refold.domain.events import MessageAppended
 from refold.domain.lazy_pattern import lazy_pattern, lazy_property
 from refold.domain.messages import readable_content
 
@@ -64,8 +65,9 @@ def messages_in(
     found: dict[WordPlace, LoggedEvent] = {}
     for thread_id, same in groupby(wanted, lambda place: place[0]):
         versions = {version for _, version in same}
-        for logged in log.read_at(thread_id, versions, only_messages=True):
-            found[thread_id, logged.version] = logged
+        for logged in log.read_at(thread_id, versions):
+            if logged.kind is MessageAppended:
+                found[thread_id, logged.version] = logged
     return found
 
 

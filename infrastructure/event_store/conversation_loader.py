@@ -36,9 +36,9 @@ from .envelope import Place, RecordedEvent, link_in
 from .recorder import Head, Plain
 from .snapshots import SnapshotStore
 from .stored_messages import LARGEST_WINDOW, MOST_HELD, MessageReader, stored_run
-from .stream_reads import BATCH, PassedOver, StreamReader, follows, record_row
+from .stream_reads import BATCH, StreamReader, follows, record_row
 
-Read = Callable[[], Sequence[LoggedEvent | PassedOver]]
+Read = Callable[[], Sequence[LoggedEvent]]
 """Reads events of one stream."""
 
 
@@ -319,7 +319,6 @@ def read_all(
 ) -> Sequence[LoggedEvent]:
     """Return the events that ``read`` returns, after checking that all ``wanted`` versions are among them.
 
-    Those that are ``PassedOver`` are left out.
     Versions after ``head()``, the newest version of the stream, may be missing.
 
     Raises:
@@ -330,14 +329,14 @@ def read_all(
         found = read()
         missing = _first_missing(found, wanted)
         if missing is None or missing > head():
-            return [one for one in found if not isinstance(one, PassedOver)]
+            return found
         if missing == lacking:
             raise LogDamaged(thread_id, missing, "the event is missing")
         # Another process may have appended it between the two reads.
         lacking = missing
 
 
-def _first_missing(found: Sequence[LoggedEvent | PassedOver], wanted: Sequence[int]) -> int | None:
+def _first_missing(found: Sequence[LoggedEvent], wanted: Sequence[int]) -> int | None:
     if len(found) == len(wanted):
         return None
     there = {event.version for event in found}

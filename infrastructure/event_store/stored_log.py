@@ -342,11 +342,9 @@ class StoredLog(ABC):
         for start in range(first, last + 1, PAGE):
             yield self.read(thread_id, start, min(start + PAGE - 1, last))
 
-    def read_at(
-        self, thread_id: str, versions: Collection[int], *, only_messages: bool = False
-    ) -> Sequence[LoggedEvent]:
-        """Return the events with these versions, or those that are messages."""
-        read = partial(self._parts.reader.read_at, thread_id, versions, only_messages=only_messages)
+    def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
+        """Return the events with these versions."""
+        read = partial(self._parts.reader.read_at, thread_id, versions)
         return self._complete(thread_id, sorted(versions), read)
 
     def _complete(self, stream: str, wanted: Sequence[int], read: Read) -> Sequence[LoggedEvent]:

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pydantic_core import from_json
 
@@ -40,12 +40,6 @@ _MOST_READ = 8
 _Opened = dict[int, tuple[bytes, RecordedEvent]]
 """Events of a conversation that are read again, by their versions, with their bytes."""
 Answer = TypeVar("Answer")
-
-
-class PassedOver(NamedTuple):
-    """An event that was checked and not decoded, because only messages are wanted."""
-
-    version: int
 
 
 class StreamRows(Protocol):
@@ -88,7 +82,7 @@ class StreamReader:
 
         def read() -> list[LoggedEvent]:
             found = self._logged(thread_id, self._rows_of(thread_id, first, last), wanted)
-            return [one for one in found if isinstance(one, LoggedEvent)]
+            return list(found)
 
         return self._look(read)
 
@@ -135,20 +129,15 @@ class StreamReader:
             for version, name, state in rows
         ]
 
-    def read_at(
-        self, thread_id: str, versions: Collection[int], *, only_messages: bool = False
-    ) -> list[LoggedEvent | PassedOver]:
-        """Return the existing events with these versions, each checked against the one before it.
-
-        With ``only_messages``, other events are not decoded, and are ``PassedOver``.
-        """
+    def read_at(self, thread_id: str, versions: Collection[int]) -> list[LoggedEvent]:
+        """Return the existing events with these versions, each checked against the one before it."""
         wanted = frozenset(versions)
         before = {version - 1 for version in wanted if version > 1}
         needed, opened = sorted(before | wanted), _Opened()
 
-        def read() -> list[LoggedEvent | PassedOver]:
+        def read() -> list[LoggedEvent]:
             rows = self.recorder.rows_at(thread_id, needed)
-            return list(self._logged(thread_id, rows, wanted, opened, only_messages=only_messages))
+            return list(self._logged(thread_id, rows, wanted, opened))
 
         found = self._look(read)
         if opened:
@@ -161,9 +150,7 @@ class StreamReader:
         rows: Iterable[Plain],
         wanted: Container[int],
         opened: _Opened | None = None,
-        *,
-        only_messages: bool = False,
-    ) -> Iterator[LoggedEvent | PassedOver]:
+    ) -> Iterator[LoggedEvent]:
         """Yield the events of those rows that are wanted. The others say what these must follow."""
         links = {0: GENESIS}
         is_plain = not self.mapper.encoder.encoding
@@ -178,7 +165,7 @@ class StreamReader:
                 if version + 1 in wanted:
                     links[version] = _next_link(previous, digest)
                 yield UnreadMessage(0, thread_id, version, at, fields)
-            elif opened is not None and name == READ_AGAIN and not only_messages:
+            elif opened is not None and name == READ_AGAIN:
                 event = self._open(Place(thread_id, version, name), state, opened)
                 follows(event, before_it)
                 links[version] = event.link
@@ -188,8 +175,7 @@ class StreamReader:
                 envelope = unseal_row(self.mapper, place, state)
                 _expect_link(thread_id, version, envelope.previous, before_it)
                 links[version] = envelope.link()
-                is_passed_over = only_messages and name != MESSAGE_APPENDED
-                yield PassedOver(version) if is_passed_over else _unread(0, place, envelope)
+                yield _unread(0, place, envelope)
 
     def _open(self, place: Place, state: bytes, opened: _Opened) -> RecordedEvent:
         """Decode a row, or return the event of an equal row that was decoded before. Keep it in ``opened``."""

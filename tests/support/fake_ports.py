@@ -166,16 +166,9 @@ class MemoryLog:
     def pages(self, thread_id: str, first: int, last: int) -> Iterator[Sequence[LoggedEvent]]:
         yield self.read(thread_id, first, last)
 
-    def read_at(
-        self, thread_id: str, versions: Collection[int], *, only_messages: bool = False
-    ) -> Sequence[LoggedEvent]:
+    def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
         events = self.read(thread_id, 1, max(versions, default=0))
-        return [
-            logged
-            for logged in events
-            if logged.version in versions
-            and (not only_messages or isinstance(logged.event, MessageAppended))
-        ]
+        return [logged for logged in events if logged.version in versions]
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
         del after
