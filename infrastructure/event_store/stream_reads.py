@@ -37,8 +37,8 @@ READ_AGAIN = "notes_flushed"
 """Name of the events that each compaction reads again, to repeat none of their notes."""
 _MOST_READ = 8
 """Number of conversations whose events of this name are kept as they were last read."""
-_Opened = dict[int, tuple[bytes, RecordedEvent]]
-"""Events of a conversation that are read again, by their versions, with their bytes."""
+_Opened = dict[int, tuple[bytes, LoggedEvent, str, str]]
+"""Events of a conversation that are read again, by their versions: bytes, event, and links before and after it."""
 Answer = TypeVar("Answer")
 
 
@@ -165,29 +165,30 @@ class StreamReader:
                 if version + 1 in wanted:
                     links[version] = _next_link(previous, digest)
                 yield UnreadMessage(0, thread_id, version, at, fields)
-            elif opened is not None and name == READ_AGAIN:
-                event = self._open(Place(thread_id, version, name), state, opened)
-                follows(event, before_it)
-                links[version] = event.link
-                yield event.logged()
             else:
                 place = Place(thread_id, version, name)
-                envelope = unseal_row(self.mapper, place, state)
-                _expect_link(thread_id, version, envelope.previous, before_it)
-                links[version] = envelope.link()
-                yield _unread(0, place, envelope)
+                logged, previous, links[version] = self._open(place, state, opened)
+                _expect_link(thread_id, version, previous, before_it)
+                yield logged
 
-    def _open(self, place: Place, state: bytes, opened: _Opened) -> RecordedEvent:
-        """Decode a row, or return the event of an equal row that was decoded before. Keep it in ``opened``."""
-        known = self._opened.get(place.stream, {}).get(place.version)
+    def _open(
+        self, place: Place, state: bytes, opened: _Opened | None
+    ) -> tuple[LoggedEvent, str, str]:
+        """Return the event of a row, and its links. One that is read again is kept in ``opened``, and decoded once."""
+        is_kept = opened is not None and place.name == READ_AGAIN
+        known = self._opened.get(place.stream, {}).get(place.version) if is_kept else None
         if known is None or known[0] != state:
-            known = state, record_row(self.mapper, place, state)
-        opened[place.version] = known
-        return known[1]
+            envelope = unseal_row(self.mapper, place, state)
+            known = state, _unread(0, place, envelope), envelope.previous, envelope.link()
+        if opened is not None and is_kept:
+            opened[place.version] = known
+        return known[1:]
 
     def _keep(self, thread_id: str, opened: _Opened) -> None:
         """Keep the events of one read, and none of earlier reads: a conversation goes on for ever."""
-        self._opened[thread_id] = opened
+        known = self._opened.get(thread_id, {})
+        is_part = opened.keys() <= known.keys()  # A search reads only some of them.
+        self._opened[thread_id] = {**known, **opened} if is_part else opened
         self._opened.move_to_end(thread_id)
         while len(self._opened) > _MOST_READ:
             self._opened.popitem(last=False)
