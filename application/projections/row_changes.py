@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from refold.application.ports.conversation_log import LoggedEvent, MessageFields
 from refold.domain.events import Event, MessageAppended
@@ -80,7 +80,12 @@ def message_time(logged: LoggedEvent, event: MessageAppended) -> str:
 def listed_time(logged: LoggedEvent, message: MessageFields) -> str:
     """Return the same of a message that is given by its fields."""
     written_at = message.get("written_at")
-    return utc_text(written_at) if written_at else logged.at
+    try:
+        return utc_text(written_at) if written_at else logged.at
+    except (TypeError, ValueError):
+        return message_time(
+            logged, cast("MessageAppended", logged.event)
+        )  # It says what is damaged.
 
 
 def utc_text(stored: str) -> str:

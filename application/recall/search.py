@@ -9,7 +9,7 @@ from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.owner_scope import OwnerScope
 from refold.application.ports.conversation_log import LoggedEvent, MessageFields
 from refold.application.ports.recall_index import Filters, Visible
-from refold.application.projections.row_changes import utc_text
+from refold.application.projections.row_changes import listed_time
 from refold.application.runtime.core import Core
 from refold.domain.events import MessageAppended
 from refold.domain.messages import gist, readable_content
@@ -39,8 +39,8 @@ class FoundMessage(NamedTuple):
     @property
     def at(self) -> str:
         """Time when the message was written or, if unknown, logged: ISO 8601, UTC."""
-        written_at = self.fields.get("written_at")
-        return utc_text(written_at) if written_at else self.logged.at
+        is_known = self.fields.get("written_at")
+        return listed_time(self.logged, self.fields) if is_known else self.logged.at
 
     @property
     def role(self) -> str:
