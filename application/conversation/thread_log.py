@@ -224,9 +224,7 @@ class ThreadLog:
     def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
         """Return events by version, from ``first`` to ``last``."""
         with self._reporting_damage():
-            return list(
-                map(_address_by_thread, self._log.read(self.stream_of(thread_id), first, last))
-            )
+            return list(map(self._given, self._log.read(self.stream_of(thread_id), first, last)))
 
     def pages(self, thread_id: str, first: int, last: int) -> Iterator[Sequence[LoggedEvent]]:
         """Yield the same events in pages. All are from the stream that is the newest at the call."""
@@ -235,7 +233,7 @@ class ThreadLog:
     def _pages(self, stream: str, first: int, last: int) -> Iterator[Sequence[LoggedEvent]]:
         with self._reporting_damage():
             for page in self._log.pages(stream, first, last):
-                yield list(map(_address_by_thread, page))
+                yield list(map(self._given, page))
 
     def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
         """Return the events with these versions."""
@@ -247,12 +245,12 @@ class ThreadLog:
             if not any(map(_is_whole_message, found)):
                 stream = self.stream_of(thread_id)
                 found = found if stream == known else read(stream)
-            return list(map(_address_by_thread, found))
+            return list(map(self._given, found))
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
         """Iterate over all events of all conversations after a log position."""
         with self._reporting_damage():
-            yield from map(_address_by_thread, self._log.scan(after))
+            yield from map(self._given, self._log.scan(after))
 
     def check(self) -> Iterator[Damage]:
         """Report all damage of the log."""
@@ -262,6 +260,13 @@ class ThreadLog:
     def close(self) -> None:
         """Release files and connections."""
         self._log.close()
+
+    def _given(self, logged: LoggedEvent) -> LoggedEvent:
+        """Return an event for a caller. The observer receives its damage also if that is found later."""
+        logged = _address_by_thread(logged)
+        if self._observer is not None:
+            logged.report_damage(self._observer.damaged)
+        return logged
 
     @contextmanager
     def _reporting_damage(self) -> Generator[None]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar, NamedTuple, NotRequired, Protocol, TypedDict
+from typing import Any, ClassVar, NamedTuple, NotRequired, Protocol, TypedDict
 
 from refold.application.conversation.loaded import LoadedConversation
 from refold.domain.events import Event, MessageAppended
@@ -133,6 +133,12 @@ class LoggedEvent:
             "owner": event.owner,
             "conversation_owner": event.conversation_owner,
         }
+
+    def report_damage(self, report: Callable[[Any], None]) -> None:
+        """Let ``report`` be called with ``LogDamaged`` if the event proves damaged when it is first used.
+
+        This one is whole.
+        """
 
     @property
     def _appended(self) -> MessageAppended | None:

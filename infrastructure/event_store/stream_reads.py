@@ -282,10 +282,19 @@ def open_plain_message(stream: str, version: int, blob: object) -> PlainMessage 
 class _Unread(LoggedEvent, ABC):
     """A stored event that is made when it is first used."""
 
-    __slots__ = ()
+    __slots__ = ("_report",)
 
     @abstractmethod
     def _make(self) -> Event: ...
+
+    def report_damage(self, report: Callable[[Any], None]) -> None:
+        """Let ``report`` be called with ``LogDamaged`` if the event proves damaged when it is first used."""
+        self._report = report
+
+    def __reduce__(self) -> tuple[type[LoggedEvent], tuple[object, ...]]:
+        """Copy the event as a plain value."""
+        at = self.number, self.thread_id, self.version, self.at
+        return LoggedEvent, (*at, self.event, self.erased)
 
     def __getattr__(self, name: str) -> Any:
         """Make the event, which is missing at first, and keep it."""
@@ -294,7 +303,9 @@ class _Unread(LoggedEvent, ABC):
         try:
             self.event = made = self._make()
         except CodecError as error:
-            raise LogDamaged(self.thread_id, self.version, str(error)) from error
+            damage = LogDamaged(self.thread_id, self.version, str(error))
+            getattr(self, "_report", repr)(damage)
+            raise damage from error
         return made
 
 

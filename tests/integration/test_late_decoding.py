@@ -1,19 +1,68 @@
 """Events are decoded when they are first used, and what is damaged in them is told as if they had been before."""
 
+import copy
 import json
+import pickle
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from refold.application.errors import LogDamaged
+from refold.application.conversation.thread_log import ThreadLog
+from refold.application.errors import LogBehindAnchor, LogDamaged
+from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.projections.row_changes import listed_time
+from refold.domain.conversation import Conversation
+from refold.domain.events import Event
+from refold.domain.notes import NotesFlushed
 from refold.infrastructure.event_store.envelope import (
+    GENESIS,
+    EventMapper,
     Place,
+    UnsealedEvent,
     parse_frame,
     seal,
 )
+from refold.infrastructure.event_store.recorder import Plain
 from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.event_store.stream_reads import StreamReader
 from tests.support.log_files import log_of, rows, set_state
+
+AT = "2026-03-01T12:00:00.000000Z"
+NOTES = NotesFlushed(flush_id="f", notes=(), start=0, stop=1, taken_by="x")
+
+
+class Told:
+    """An observer that keeps what it is told of damage."""
+
+    def __init__(self) -> None:
+        self.damage: list[LogDamaged | LogBehindAnchor] = []
+
+    def stored(
+        self, thread_id: str, before: Conversation, after: Conversation, events: Sequence[Event]
+    ) -> None:
+        """Ignore what is stored."""
+
+    def damaged(self, error: LogDamaged | LogBehindAnchor) -> None:
+        self.damage.append(error)
+
+
+class Rows:
+    """Rows of a stream, and what happens while they are read."""
+
+    def __init__(self, *stored: Plain, meanwhile: Callable[[], None] = lambda: None) -> None:
+        self.stored = stored
+        self.meanwhile = meanwhile
+
+    def rows_at(self, stream: str, versions: Sequence[int]) -> Sequence[Plain]:
+        self.meanwhile()
+        return [row for row in self.stored if row[0] in versions]
+
+    def rows_of(self, stream: str, after: int, limit: int, last: int = 9) -> Sequence[Plain]:
+        return [row for row in self.stored if after < row[0] <= last]
+
+    def is_newest(self, *_: object) -> bool:
+        return True
 
 
 def damaged_log(path: Path, payload: bytes, name: str = "message_appended", shape: int = 3) -> Path:
@@ -23,6 +72,15 @@ def damaged_log(path: Path, payload: bytes, name: str = "message_appended", shap
     place = Place("t", 2, name)
     set_state(path, 2, seal(place, shape, old.at, old.salt, old.previous, payload)[1])
     return path
+
+
+def notes_row() -> Plain:
+    row, _ = EventMapper().store(UnsealedEvent("t", 1, AT, NOTES, GENESIS, "00"))
+    return 1, row.topic, row.state
+
+
+def reader_of(source: Rows) -> StreamReader:
+    return StreamReader(source, EventMapper(), lambda: None)
 
 
 @pytest.mark.parametrize("written_at", ["nonsense", 5])
@@ -37,3 +95,27 @@ def test_a_time_that_is_none_names_its_event(tmp_path: Path, written_at: object)
         listed_time(logged, logged.message)
     assert (found.value.thread_id, found.value.version) == ("t", 2)
     log.close()
+
+
+def test_damage_that_is_found_later_is_told(tmp_path: Path) -> None:
+    log, told = SQLiteLog(damaged_log(tmp_path / "a.db", b"{bad")), Told()
+    threads = ThreadLog(log, observer=told)
+    reads: list[Callable[[], Sequence[LoggedEvent]]] = [
+        lambda: threads.read("t", 2, 2),
+        lambda: threads.read_at("t", [2]),
+        lambda: [*threads.scan()],
+    ]
+    for read in reads:
+        told.damage.clear()
+        with pytest.raises(LogDamaged, match="not JSON") as found:
+            _ = read()[-1].event
+        assert told.damage == [found.value]
+    log.close()
+
+
+def test_a_copy_of_an_event_is_a_plain_value() -> None:
+    [logged] = reader_of(Rows(notes_row())).read("t", 1, 1)
+    logged.report_damage(Told().damaged)
+    plain = LoggedEvent(0, "t", 1, AT, NOTES)
+    assert copy.deepcopy(logged) == copy.copy(logged) == plain
+    assert pickle.loads(pickle.dumps(logged)) == plain
