@@ -73,8 +73,8 @@ class StreamReader:
         self._opened: OrderedDict[str, _Opened] = OrderedDict()
 
     def forget_opened(self) -> None:
-        """Forget all decoded events, because some were erased."""
-        self._opened.clear()
+        """Forget all decoded events, because some were erased, and let a read that goes on keep none."""
+        self._opened = OrderedDict()
 
     def read(self, thread_id: str, first: int, last: int) -> list[LoggedEvent]:
         """Return the existing events from version ``first`` to ``last``, each checked against the one before it."""
@@ -133,7 +133,7 @@ class StreamReader:
         """Return the existing events with these versions, each checked against the one before it."""
         wanted = frozenset(versions)
         before = {version - 1 for version in wanted if version > 1}
-        needed, opened = sorted(before | wanted), _Opened()
+        needed, opened, kept = sorted(before | wanted), _Opened(), self._opened
 
         def read() -> list[LoggedEvent]:
             rows = self.recorder.rows_at(thread_id, needed)
@@ -141,7 +141,7 @@ class StreamReader:
 
         found = self._look(read)
         if opened:
-            self._keep(thread_id, opened)
+            _keep(kept, thread_id, opened)
         return found
 
     def _logged(
@@ -184,17 +184,17 @@ class StreamReader:
             opened[place.version] = known
         return known[1:]
 
-    def _keep(self, thread_id: str, opened: _Opened) -> None:
-        """Keep the events of one read, and none of earlier reads: a conversation goes on for ever."""
-        known = self._opened.get(thread_id, {})
-        is_part = opened.keys() <= known.keys()  # A search reads only some of them.
-        self._opened[thread_id] = {**known, **opened} if is_part else opened
-        self._opened.move_to_end(thread_id)
-        while len(self._opened) > _MOST_READ:
-            self._opened.popitem(last=False)
-
     def _look(self, look: Callable[[], Answer]) -> Answer:
         return look_twice(look, self.forget)
+
+
+def _keep(kept: OrderedDict[str, _Opened], thread_id: str, opened: _Opened) -> None:
+    """Keep the events of one read, and none of earlier reads: a conversation goes on for ever."""
+    known = kept.pop(thread_id, {})
+    is_part = opened.keys() <= known.keys()  # A search reads only some of them.
+    kept[thread_id] = {**known, **opened} if is_part else opened
+    while len(kept) > _MOST_READ:
+        kept.popitem(last=False)
 
 
 def follows(event: RecordedEvent, link: str | None, version: int | None = None) -> None:

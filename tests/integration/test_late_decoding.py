@@ -113,6 +113,17 @@ def test_damage_that_is_found_later_is_told(tmp_path: Path) -> None:
     log.close()
 
 
+def test_a_read_keeps_nothing_if_events_are_erased_meanwhile() -> None:
+    source = Rows(notes_row())
+    reader = reader_of(source)
+    [kept] = reader.read_at("t", [1])
+    assert reader.read_at("t", [1])[0] is kept
+    source.meanwhile = reader.forget_opened
+    [read] = reader.read_at("t", [1])
+    source.meanwhile = lambda: None
+    assert reader.read_at("t", [1])[0] is not read
+
+
 def test_a_copy_of_an_event_is_a_plain_value() -> None:
     [logged] = reader_of(Rows(notes_row())).read("t", 1, 1)
     logged.report_damage(Told().damaged)
