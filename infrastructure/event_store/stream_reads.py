@@ -91,7 +91,7 @@ class StreamReader:
         after, wanted = max(0, first - 2), first
         while rows := self.recorder.rows_of(thread_id, after, BATCH, last):
             for row in rows:
-                if row[0] > wanted:
+                if not after < row[0] <= wanted:
                     raise LogDamaged(thread_id, wanted, "the event is missing")
                 yield row
                 after, wanted = row[0], max(first, row[0] + 1)
@@ -210,6 +210,8 @@ def follows(event: RecordedEvent, link: str | None, version: int | None = None) 
 
 def _expect_link(stream: str, version: int, previous: str, link: str | None) -> None:
     """Check that the event before has the link that an event names, if that link is known."""
+    if link == "":
+        raise LogDamaged(stream, version - 1, "the frame of the stored event is damaged")
     if link is not None and previous != link:
         raise LogDamaged(stream, version, "it does not follow the event before")
 

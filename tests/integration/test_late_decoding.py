@@ -124,6 +124,26 @@ def test_a_read_keeps_nothing_if_events_are_erased_meanwhile() -> None:
     assert reader.read_at("t", [1])[0] is not read
 
 
+def test_a_row_that_is_found_twice_is_damage() -> None:
+    with pytest.raises(LogDamaged):
+        reader_of(Rows(notes_row(), notes_row())).read("t", 1, 2)
+
+
+def test_a_damaged_frame_before_an_event_is_named(tmp_path: Path) -> None:
+    path = log_of(tmp_path / "a.db", "one", "two", "three")
+    set_state(path, 2, b"no frame")
+    log = SQLiteLog(path)
+    reads: list[Callable[[], Sequence[LoggedEvent]]] = [
+        lambda: log.read("t", 3, 3),
+        lambda: log.read_at("t", [3]),
+    ]
+    for read in reads:
+        with pytest.raises(LogDamaged) as found:
+            read()
+        assert found.value.version == 2
+    log.close()
+
+
 def test_a_copy_of_an_event_is_a_plain_value() -> None:
     [logged] = reader_of(Rows(notes_row())).read("t", 1, 1)
     logged.report_damage(Told().damaged)
