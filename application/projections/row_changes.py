@@ -82,10 +82,8 @@ def listed_time(logged: LoggedEvent, message: MessageFields) -> str:
     written_at = message.get("written_at")
     try:
         return utc_text(written_at) if written_at else logged.at
-    except (TypeError, ValueError):
-        return message_time(
-            logged, cast("MessageAppended", logged.event)
-        )  # It says what is damaged.
+    except (TypeError, ValueError):  # The event says what is damaged.
+        return message_time(logged, cast("MessageAppended", logged.event))
 
 
 def utc_text(stored: str) -> str:

@@ -306,7 +306,8 @@ class _Unread(LoggedEvent, ABC):
             self.event = made = self._make()
         except CodecError as error:
             damage = LogDamaged(self.thread_id, self.version, str(error))
-            getattr(self, "_report", repr)(damage)
+            if (report := getattr(self, "_report", None)) is not None:
+                report(damage)
             raise damage from error
         return made
 

@@ -1,4 +1,4 @@
-"""Events are decoded when they are first used, and what is damaged in them is told as if they had been before."""
+"""Events are decoded when they are first used. Damage in them is reported as if they had been decoded before."""
 
 import copy
 import json
@@ -32,8 +32,8 @@ AT = "2026-03-01T12:00:00.000000Z"
 NOTES = NotesFlushed(flush_id="f", notes=(), start=0, stop=1, taken_by="x")
 
 
-class Told:
-    """An observer that keeps what it is told of damage."""
+class Observed:
+    """An observer that keeps the damage that is reported."""
 
     def __init__(self) -> None:
         self.damage: list[LogDamaged | LogBehindAnchor] = []
@@ -98,18 +98,18 @@ def test_a_time_that_is_none_names_its_event(tmp_path: Path, written_at: object)
 
 
 def test_damage_that_is_found_later_is_told(tmp_path: Path) -> None:
-    log, told = SQLiteLog(damaged_log(tmp_path / "a.db", b"{bad")), Told()
-    threads = ThreadLog(log, observer=told)
+    log, observed = SQLiteLog(damaged_log(tmp_path / "a.db", b"{bad")), Observed()
+    threads = ThreadLog(log, observer=observed)
     reads: list[Callable[[], Sequence[LoggedEvent]]] = [
         lambda: threads.read("t", 2, 2),
         lambda: threads.read_at("t", [2]),
         lambda: [*threads.scan()],
     ]
     for read in reads:
-        told.damage.clear()
+        observed.damage.clear()
         with pytest.raises(LogDamaged, match="not JSON") as found:
             _ = read()[-1].event
-        assert told.damage == [found.value]
+        assert observed.damage == [found.value]
     log.close()
 
 
@@ -146,7 +146,7 @@ def test_a_damaged_frame_before_an_event_is_named(tmp_path: Path) -> None:
 
 def test_a_copy_of_an_event_is_a_plain_value() -> None:
     [logged] = reader_of(Rows(notes_row())).read("t", 1, 1)
-    logged.report_damage(Told().damaged)
+    logged.report_damage(Observed().damaged)
     plain = LoggedEvent(0, "t", 1, AT, NOTES)
     assert copy.deepcopy(logged) == copy.copy(logged) == plain
     assert pickle.loads(pickle.dumps(logged)) == plain
