@@ -1,6 +1,6 @@
 """The port of the recall index: candidates for a query, with the data for ranking."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from refold.application.recall.passages import Passage, PassageKind
@@ -78,6 +78,21 @@ class Found(NamedTuple):
     """
 
 
+class Judge(Protocol):
+    """Says how far a search must go."""
+
+    def may_match(self, found: Found, absent: Collection[str]) -> bool:
+        """Return whether candidates are needed. An index that cannot say what is absent need not ask.
+
+        ``found`` has none yet. No passage that passes the filters has the tokens that are ``absent``.
+        """
+        ...
+
+    def wants_neighbours(self, found: Found) -> bool:
+        """Return whether neighbours are needed. ``found`` has the candidates only."""
+        ...
+
+
 class RecallIndex(Protocol):
     """A read model that catches up with the log before each query and is rebuilt if it is damaged.
 
@@ -99,13 +114,12 @@ class RecallIndex(Protocol):
         *,
         limit: int = 50,
         also: Sequence[int] = (),
-        wants_neighbours: Callable[[Found], bool] | None = None,
+        judge: Judge | None = None,
     ) -> Found:
         """Return at most ``limit`` candidates that contain one of the tokens, and the passages in ``also``.
 
         ``also``: passage numbers, subject to the filters. Without tokens only these are returned.
-        ``wants_neighbours``, if given, is called with the result without neighbours. They are read only if it
-        returns true.
+        ``judge`` says how far the search goes; without one it goes to its end.
         """
         ...
 

@@ -1,5 +1,6 @@
 """Passages: the pieces of messages that are indexed, ranked and shown."""
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -20,7 +21,7 @@ MONTHS = (
     *("October", "November", "December"),
 )
 
-VERSION = 4
+VERSION = 5
 """Version of the passages; increase it when they change, so that indexes are rebuilt."""
 LONGEST = 2_000
 """Largest number of characters of a passage."""
@@ -36,6 +37,8 @@ PassageKind = Literal["text", "call", "result"]
 
 _BREAKS = ("\n\n", "\n", ". ", "。", " ")
 """Preferred breaks of a long message; the first one in the second half of a passage is used."""
+_ESCAPED = re.compile(rb"(?<!\\)((?:\\\\)*)\\[nrtbf]")
+"""White space in a text within the JSON of a tool call, after whole pairs of backslashes."""
 _QUESTION = lazy_pattern(r"\?(?![\w=&/%])|？|[吗呢么](?=[\s。！!~～]|$)")
 
 
@@ -128,7 +131,10 @@ class UnreadMessage(NamedTuple):
     def texts(self) -> list[tuple[bytes, str]]:
         """Words in UTF-8 and date of each passage. Its tokens are those of both."""
         date = _spoken(self.at[:10])
-        return [(passage[-1], date) for passage in self.passages]
+        return [
+            (_ESCAPED.sub(rb"\1  ", said[-1]) if said[1] == "call" else said[-1], date)
+            for said in self.passages
+        ]
 
     def with_tokens(self, lines: Iterator[tuple[str, int]], last: str) -> list[tuple[Any, ...]]:
         """Return a row for each passage with a token: the fields of ``Passage``, and ``last``."""

@@ -1,6 +1,6 @@
 """Standing recall: lines of earlier messages out of sight that match what the user says now."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import log
 from typing import NamedTuple
 
@@ -162,19 +162,12 @@ class _Search:
 
     def _matches(self) -> Sequence[_Line]:
         filters = self._out_of_sight()
-        is_any_related = False
-
-        def wants_neighbours(found: Found) -> bool:
-            nonlocal is_any_related
-            weights = _Weights(self._question, found)
-            is_any_related = any(map(weights.may_relate, found.candidates))
-            return is_any_related
-
+        judge = _Judge(self._question)
         found = self._core.recall.index.find(
-            self._question.tokens, filters, limit=CANDIDATES, wants_neighbours=wants_neighbours
+            self._question.tokens, filters, limit=CANDIDATES, judge=judge
         )
         # Most questions match no line. For these, no neighbours are read and nothing is ranked.
-        if not is_any_related:
+        if not judge.is_any_related:
             return ()
         weights, is_accepted = _Weights(self._question, found), accepting(filters)
         related = [
@@ -237,9 +230,8 @@ class _Search:
     ) -> Iterator[tuple[int, int]]:
         """Yield the lines of a passage that are clearly related, cut around their matches."""
         if passage.kind == "call":
-            if not weights.may_be_in(words):
-                return
-            words = _BREAK_IN_CALL.sub("\n\n", words)  # Of the same length.
+            words = _BREAK_IN_CALL.sub(r"\1\n\n", words)  # Of the same length.
+            words = _SPACE_IN_CALL.sub(r"\1  ", words)
         for start, stop in lines_with(pieces_with(weights.needed, words), words):
             line = words[start:stop]
             if not weights.may_be_in(line) or not weights.is_related(line):
@@ -256,8 +248,10 @@ class _Search:
 
 _CREDENTIAL = 400
 """Characters around a passage that are read to recognise a credential."""
-_BREAK_IN_CALL = lazy_pattern(r"(?<!\\)\\n")
-"""The end of a line in a text within the JSON of a tool call."""
+_BREAK_IN_CALL = lazy_pattern(r"(?<!\\)((?:\\\\)*)\\n")
+"""The end of a line in a text within the JSON of a tool call, after whole pairs of backslashes."""
+_SPACE_IN_CALL = lazy_pattern(r"(?<!\\)((?:\\\\)*)\\[rtbf]")
+"""Other white space in such a text."""
 
 
 def _around(passage: Passage) -> slice:
@@ -347,6 +341,11 @@ class _Weights:
         """Return whether a text has so many of the words that it is clearly about the same."""
         return len(self._tokens(text)) >= LEAST_WORDS and self.of(text) >= self._least
 
+    def may_relate_without(self, absent: Collection[str]) -> bool:
+        """Return whether a line without these tokens may be related."""
+        there = [weight for token, weight in self._weights.items() if token not in absent]
+        return len(there) >= LEAST_WORDS and sum(there) >= self._least - ROUNDING
+
     def may_be_in(self, text: str) -> bool:
         """Return whether a line of a text may be related. This is faster than to find its tokens."""
         if len(self._beginnings) > MOST_BEGINNINGS or (letters := letters_of(text)) is None:
@@ -355,12 +354,7 @@ class _Weights:
         return len(there) >= LEAST_WORDS and sum(there) >= self._least - ROUNDING
 
     def may_relate(self, passage: Passage) -> bool:
-        """Return whether a line of a passage may be about the same. No line has more words than all of them.
-
-        In the JSON of a call, a line break may join two words to one token.
-        """
-        if passage.kind == "call":
-            return bool(self.needed)
+        """Return whether a line of a passage may be about the same. No line has more words than all of them."""
         there = self._there.get(passage.number, _NOTHING)
         if self._others:
             line = passage.tokens
@@ -372,3 +366,22 @@ class _Weights:
         if self._known[0] != text:
             self._known = text, tuple(sorted(wanted_in(self._wanted, text)))
         return self._known[1]
+
+
+class _Judge:
+    """Ends a search that will find no related line, as most do."""
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        self.is_any_related = False
+        """True if a candidate may have a related line."""
+
+    def may_match(self, found: Found, absent: Collection[str]) -> bool:
+        """Return whether any passage may have a related line."""
+        return _Weights(self._question, found).may_relate_without(absent)
+
+    def wants_neighbours(self, found: Found) -> bool:
+        """Return whether a candidate may have a related line."""
+        weights = _Weights(self._question, found)
+        self.is_any_related = any(map(weights.may_relate, found.candidates))
+        return self.is_any_related

@@ -7,7 +7,7 @@ from refold.application.conversation.addresses import SEPARATOR, thread_of
 from refold.application.conversation.thread_log import ThreadLog
 from refold.application.ports.conversation_log import Damage
 from refold.application.ports.embedder import Vector
-from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, RecallIndex
+from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, Judge, RecallIndex
 from refold.application.ports.search_backend import BackendHit, SearchBackend
 from refold.application.ports.vectors import Nearest, VectorStore, always
 from refold.application.runtime.core import RecallParts
@@ -50,12 +50,10 @@ class ThreadIndex:
         *,
         limit: int = 50,
         also: Sequence[int] = (),
-        wants_neighbours: Callable[[Found], bool] | None = None,
+        judge: Judge | None = None,
     ) -> Found:
         """Find the passages that have these tokens, and their neighbours."""
-        find = partial(
-            self._index.find, tokens, limit=limit, also=also, wants_neighbours=wants_neighbours
-        )
+        find = partial(self._index.find, tokens, limit=limit, also=also, judge=judge)
         known = filters.thread_id and self._log.known_stream_of(filters.thread_id)
         found = find(filters._replace(thread_id=known))
         # A passage that is there proves that its stream was not erased, and so is the newest.

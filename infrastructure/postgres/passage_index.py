@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
-from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
+from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, Judge
 from refold.application.recall.passages import Passage
 from refold.application.recall.tokens import counted_line
 from refold.infrastructure.observability.log_observer import Notice, ignore
@@ -206,10 +206,10 @@ class PostgresRecallIndex:
         *,
         limit: int = 50,
         also: Sequence[int] = (),
-        wants_neighbours: Callable[[Found], bool] | None = None,
+        judge: Judge | None = None,
     ) -> Found:
         """Find the best passages with these tokens that pass the filters."""
-        search = index_search.Search(tokens, filters, limit, also, wants_neighbours)
+        search = index_search.Search(tokens, filters, limit, also, judge)
 
         def question(db: Tables) -> Found:
             if db.leaves_bytes:

@@ -114,7 +114,7 @@ def _names(names: Collection[str]) -> list[str]:
 
 def find(db: Tables, search: Search) -> Found:
     """Find the best passages with these tokens that pass the filters."""
-    tokens, filters, limit, also, wants_neighbours = search
+    tokens, filters, limit, also, judge = search
     total = read_progress(db, PROJECTIONS).totals[PASSAGES].rows
     frequencies = _frequencies(db, list(dict.fromkeys(tokens)))
     where = passing(filters)
@@ -127,7 +127,7 @@ def find(db: Tables, search: Search) -> Found:
     others = [number for number in dict.fromkeys(also) if number not in there]
     found += _let_through(db, iter(others), where, len(others))
     without = Found(found, {}, frequencies, total)
-    if wants_neighbours is not None and not wants_neighbours(without):
+    if judge is not None and not judge.wants_neighbours(without):
         return without
     return without._replace(neighbours=_neighbours(db, search.with_neighbours(found)))
 

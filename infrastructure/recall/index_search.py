@@ -9,7 +9,7 @@ from functools import partial
 from itertools import chain, groupby, islice
 from typing import Any, NamedTuple
 
-from refold.application.ports.recall_index import Filters, Found, Visible
+from refold.application.ports.recall_index import Filters, Found, Judge, Visible
 from refold.application.recall.passages import PARTS, Passage
 from refold.application.recall.ranking import is_only_by_thread
 from refold.infrastructure.projection_store.row_checksums import storable
@@ -256,39 +256,45 @@ class Search(NamedTuple):
     filters: Filters
     limit: int
     also: Sequence[int]
-    wants_neighbours: Callable[[Found], bool] | None
+    judge: Judge | None
 
     def with_neighbours(self, found: Sequence[Passage]) -> Sequence[Passage]:
         """Return the passages whose neighbours are read.
 
         Passages that are near in meaning are not the best by words, and a line may be next to any.
         """
-        return found if self.also or self.wants_neighbours else found[:WITH_NEIGHBOURS]
+        return found if self.also or self.judge else found[:WITH_NEIGHBOURS]
 
 
 def find(db: Tables, search: Search, proved: Proved) -> Found:
     """Find the best passages with these tokens that pass the filters."""
-    tokens, filters, limit, also, wants_neighbours = search
+    tokens, filters, limit, also, judge = search
     total = proved.total(db, filters.thread_id)
     frequencies = proved.frequencies(db, list(dict.fromkeys(tokens)))
     scope = _scope(db, filters, proved)
     postings = Postings(db, proved.posted, proved.waiting.numbers)
-    best = partial(best_first, postings, frequencies, scope, total, limit)
-    numbers = _in_range(db, filters, wanted_numbers(best, limit, filters))
-    proved.opened.limit()
-    read = Reading(db, proved.opened, filters)
     is_whole = scope is None and total <= FEW_PASSAGES
     # Of more passages, or of few conversations, the texts are faster than all postings.
     rare = {t for t, passages in frequencies.items() if passages <= COMMON and is_whole}
     known = {token: postings.whole(term_of(token)) for token in rare}
+    stop = _first_after(db, filters)
+    if judge is not None and not also:
+        absent = {t for t, places in known.items() if min(places, default=math.inf) >= stop / PARTS}
+        if not judge.may_match(nothing := Found((), {}, frequencies, total), absent):
+            return nothing
+    best = partial(best_first, postings, frequencies, scope, total, limit)
+    # Later passages are not let through. Their rows are not read.
+    numbers = (number for number in wanted_numbers(best, limit, filters) if number < stop)
+    proved.opened.limit()
+    read = Reading(db, proved.opened, filters)
     found = _select_with_tokens(read.let_through(numbers, limit), frequencies, known)
     there = {passage.number for passage in found}
     others = [number for number in dict.fromkeys(also) if number not in there]
     found += read.let_through(iter(others), len(others), all_there=False)
     proved.check_places(db, {passage.thread_id for passage in found})
-    if wants_neighbours is not None:
+    if judge is not None:
         without = Found(found, {}, frequencies, total, _having(known, found))
-        if not wants_neighbours(without):
+        if not judge.wants_neighbours(without):
             return without
     neighbours = read.neighbours(search.with_neighbours(found))
     having = _having(known, chain(found, *neighbours.values()))
@@ -321,16 +327,16 @@ def wanted_numbers(
         most = MORE_FOUND * most if known == most else 0
 
 
-def _in_range(db: Tables, filters: Filters, numbers: Iterator[int]) -> Iterator[int]:
-    """Leave out the passages of a conversation after the last position that the filters let through.
+def _first_after(db: Tables, filters: Filters) -> float:
+    """Return the first number after the last position that the filters let through, or infinity.
 
-    So their rows are not read. In a conversation, numbers grow with positions.
+    In a conversation, numbers grow with positions.
     """
     if filters.thread_id is None or filters.positions is None:
-        return numbers
+        return math.inf
     values = (thread_token(filters.thread_id), filters.positions[1])
     first = db.execute(_FIRST_AFTER, values).fetchone()
-    return numbers if first is None else (number for number in numbers if number < first[0])
+    return math.inf if first is None else first[0]
 
 
 def _scope(db: Tables, filters: Filters, proved: Proved) -> Places | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
-from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
+from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, Judge
 from refold.application.recall.passages import (
     Passage,
     UnreadMessage,
@@ -361,10 +361,10 @@ class SQLiteRecallIndex:
         *,
         limit: int = 50,
         also: Sequence[int] = (),
-        wants_neighbours: Callable[[Found], bool] | None = None,
+        judge: Judge | None = None,
     ) -> Found:
         """Find the best passages with these tokens that pass the filters."""
-        search = finding.Search(tokens, filters, limit, also, wants_neighbours)
+        search = finding.Search(tokens, filters, limit, also, judge)
         return self.followed.answer(lambda db: finding.find(db, search, self._proved))
 
     def passages(

@@ -11,7 +11,6 @@ import pytest
 import refold
 from refold.application.conversation.entries import LongEntries
 from refold.application.ports.recall_index import Filters
-from refold.application.recall.passages import Passage
 from refold.application.recall.ranking import all_passages, rank
 from refold.application.recall.recall_query import ask
 from refold.application.recall.search import BETWEEN
@@ -258,17 +257,22 @@ def test_standing_recall_makes_no_commit_of_its_own(
     assert found[0] == found[1] > 0
 
 
-def test_standing_recall_reads_neighbours_only_if_a_line_may_match(
+def test_standing_recall_reads_passages_only_if_a_line_may_match(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read: list[Sequence[Passage]] = []
-    neighbours = proved_counts.Reading.neighbours
+    read: list[str] = []
 
-    def counted(reading: proved_counts.Reading, found: Sequence[Passage]) -> Any:
-        read.append(found)
-        return neighbours(reading, found)
+    def counted(name: str) -> Any:
+        method = getattr(proved_counts.Reading, name)
 
-    monkeypatch.setattr(proved_counts.Reading, "neighbours", counted)
+        def count(*given: Any, **named: Any) -> Any:
+            read.append(name)
+            return method(*given, **named)
+
+        return count
+
+    for name in ("let_through", "neighbours"):
+        monkeypatch.setattr(proved_counts.Reading, name, counted(name))
     path = tmp_path / "a.db"
     with refold.open(path, window=6_000, telemetry=False, standing_recall=400) as memory:
         conversation = memory.conversation("t")
@@ -279,14 +283,15 @@ def test_standing_recall_reads_neighbours_only_if_a_line_may_match(
             conversation.append({"role": "user", "content": text})
             conversation.append({"role": "assistant", "content": "Done. " * 40})
             conversation.context()
-        for asked, times in (
-            ("Which cat has a file?", 0),
-            ("Which port has redis on staging?", 1),
+        for asked, names in (
+            ("Which cat has a file?", set[str]()),  # The only cat is in the question.
+            ("Does m3 need 6390?", {"let_through"}),
+            ("Which port has redis on staging?", {"let_through", "neighbours"}),
         ):
             read.clear()
             conversation.append({"role": "user", "content": asked})
-            recalled = "6390" in str(conversation.context().messages[-1])
-            assert (len(read), recalled) == (times, bool(times)), asked
+            recalled = "port 6390" in str(conversation.context().messages[-1])
+            assert (set(read), recalled) == (names, len(names) == 2), asked
 
 
 def test_places_are_read_again_if_they_are_too_many(

@@ -274,9 +274,10 @@ def test_long_lines_are_cut_around_their_matches(memory: refold.Memory) -> None:
     assert len(row) < 400
 
 
-def test_a_tool_call_is_read_line_by_line(memory: refold.Memory) -> None:
+@pytest.mark.parametrize("before", ["# ", "", "\t", "\r"])
+def test_a_tool_call_is_read_line_by_line(memory: refold.Memory, before: str) -> None:
     conversation = memory.conversation("t")
-    written = "import x\n" * 50 + "# redis on staging: port 6390\n" + "y = 1\n" * 50
+    written = "import x\n" * 50 + f"{before}redis on staging: port 6390\n" + "y = 1\n" * 50
     call = {"type": "tool_use", "id": "c", "name": "write", "input": {"content": written}}
     say(conversation, "user", "Please write it.")
     conversation.append({"role": "assistant", "content": [call]})
@@ -287,7 +288,8 @@ def test_a_tool_call_is_read_line_by_line(memory: refold.Memory) -> None:
         say(conversation, "user", f"Go on with module m{number}. " + "Look at each file. " * 12)
         conversation.context()
     say(conversation, "assistant", "Yes?")
-    assert "[1] assistant: # redis on staging: port 6390" in lines_of(asked(conversation))
+    shown = before.lstrip() + "redis on staging: port 6390"
+    assert f"[1] assistant: {shown}" in lines_of(asked(conversation))
 
 
 def test_a_search_that_fails_stops_no_request(

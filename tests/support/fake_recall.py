@@ -1,10 +1,10 @@
 """A recall index in memory: every question folds the log anew, in the plainest way."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
-from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
+from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, Judge
 from refold.application.recall.passages import BEGINNING, Before, Passage, first_number, passages_of
 from refold.application.runtime.core import RecallParts
 
@@ -28,7 +28,7 @@ class MemoryIndex:
         *,
         limit: int = 50,
         also: Sequence[int] = (),
-        wants_neighbours: Callable[[Found], bool] | None = None,
+        judge: Judge | None = None,
     ) -> Found:
         every = self._every()
         words = {passage.number: set(passage.tokens.split()) for passage in every}
@@ -46,7 +46,7 @@ class MemoryIndex:
         counts = Counter(word for passage in words.values() for word in passage)
         frequencies = {token: counts[token] for token in tokens if token in counts}
         without = Found(found, {}, frequencies, len(every))
-        if wants_neighbours is not None and not wants_neighbours(without):
+        if judge is not None and not judge.wants_neighbours(without):
             return without
         return without._replace(
             neighbours={place: passages for place, passages in beside.items() if passages}

@@ -1,9 +1,9 @@
 """An index of passages that a test writes down, and changes as it likes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from refold.application.ports.conversation_log import Damage
-from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
+from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, Judge
 from refold.application.recall.passages import Passage
 from refold.application.recall.tokens import digest_of
 
@@ -67,9 +67,9 @@ class PassageList:
         *,
         limit: int = 50,
         also: Sequence[int] = (),
-        wants_neighbours: Callable[[Found], bool] | None = None,
+        judge: Judge | None = None,
     ) -> Found:
-        raise AssertionError((tokens, filters, limit, also, wants_neighbours))
+        raise AssertionError((tokens, filters, limit, also, judge))
 
     def digests(self) -> set[str]:
         return {p.digest for p in self.all()}

@@ -8,7 +8,7 @@ from refold.application.api.memory import Memory
 from refold.application.errors import BackendError, EmbedderError
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
 from refold.application.ports.embedder import Vector
-from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
+from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, Judge
 from refold.application.ports.search_backend import BackendHit
 from refold.application.ports.vectors import Nearest, always
 from refold.application.recall.passages import BEGINNING, Passage, passages_of
@@ -49,7 +49,7 @@ class ListedIndex:
         *,
         limit: int = 50,
         also: Sequence[int] = (),
-        wants_neighbours: Callable[[Found], bool] | None = None,
+        judge: Judge | None = None,
     ) -> Found:
         everything = self._all()
         fitting = [p for p in everything if _fits(p, filters)]
@@ -63,7 +63,7 @@ class ListedIndex:
         if between is not None:
             between()
         without = Found(found, {}, frequencies, len(everything))
-        if wants_neighbours is not None and not wants_neighbours(without):
+        if judge is not None and not judge.wants_neighbours(without):
             return without
         return without._replace(neighbours=_by_message(everything, beside))
 

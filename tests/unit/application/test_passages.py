@@ -76,6 +76,21 @@ def test_words_calls_and_results_are_passages_of_their_own() -> None:
     assert after.calls == (("c1", "bash"),)
 
 
+@pytest.mark.parametrize("space", ["\n", "\t", "\r\n", "\f", "\\\\\n"])
+def test_white_space_in_a_text_of_a_call_is_between_words(space: str) -> None:
+    call: Block = {"type": "tool_use", "id": "c", "name": "w", "input": {"t": f"one{space}two.py"}}
+    (passage,), _ = said([call], "assistant")
+    assert " one " in passage.tokens
+    assert " two py twopi " in passage.tokens
+    assert words([call], [passage]) == [readable(Message(role="assistant", content=(call,)))]
+
+
+def test_a_backslash_in_a_text_of_a_call_is_no_white_space() -> None:
+    call: Block = {"type": "tool_use", "id": "c", "name": "w", "input": {"t": r"C:\temp\new"}}
+    (passage,), _ = said([call], "assistant")
+    assert " c temp new " in passage.tokens
+
+
 def test_a_result_knows_the_tool_from_its_call_however_much_later_it_comes() -> None:
     call: Block = {"type": "tool_use", "id": "c1", "name": "bash", "input": {}}
     _, before = said([call], "assistant")
