@@ -37,8 +37,8 @@ PassageKind = Literal["text", "call", "result"]
 
 _BREAKS = ("\n\n", "\n", ". ", "。", " ")
 """Preferred breaks of a long message; the first one in the second half of a passage is used."""
-_ESCAPED = re.compile(rb"(?<!\\)((?:\\\\)*)\\[nrtbf]")
-"""White space in a text within the JSON of a tool call, after whole pairs of backslashes."""
+_ESCAPED = lazy_pattern(r"(?<!\\)((?:\\\\)*)\\([nrtbf])")
+"""White space in a text within JSON, after whole pairs of backslashes."""
 _QUESTION = lazy_pattern(r"\?(?![\w=&/%])|？|[吗呢么](?=[\s。！!~～]|$)")
 
 
@@ -102,8 +102,10 @@ _Piece = tuple[PassageKind, str, int, str]
 """One block: kind, tool, start in the text of the message, and text. Tuples without names are made several
 times as fast.
 """
-Unread = tuple[str, PassageKind, str, int, int, int, bytes]
-"""A passage whose tokens are not read yet: role, kind, tool, start, stop, 1 for a question, and words in UTF-8."""
+Unread = tuple[str, PassageKind, str, int, int, int, bytes, bytes]
+"""A passage whose tokens are not read yet: role, kind, tool, start, stop, 1 for a question, words in UTF-8, and the
+same with white space that is not escaped.
+"""
 
 
 def first_number(logged: LoggedEvent) -> int:
@@ -131,10 +133,7 @@ class UnreadMessage(NamedTuple):
     def texts(self) -> list[tuple[bytes, str]]:
         """Words in UTF-8 and date of each passage. Its tokens are those of both."""
         date = _spoken(self.at[:10])
-        return [
-            (_ESCAPED.sub(rb"\1  ", said[-1]) if said[1] == "call" else said[-1], date)
-            for said in self.passages
-        ]
+        return [(passage[-1], date) for passage in self.passages]
 
     def with_tokens(self, lines: Iterator[tuple[str, int]], last: str) -> list[tuple[Any, ...]]:
         """Return a row for each passage with a token: the fields of ``Passage``, and ``last``."""
@@ -142,7 +141,7 @@ class UnreadMessage(NamedTuple):
         part, found = 0, list[tuple[Any, ...]]()
         for unread, (line, count) in zip(passages, lines, strict=False):
             if line:
-                role, kind, tool, start, stop, asks, words = unread
+                role, kind, tool, start, stop, asks, words, _ = unread
                 place = number + part, thread_id, position, version, part
                 said = role, kind, tool, at, session, start, stop, asks
                 found.append((*place, *said, line, count, digest_of_utf8(words), owner, last))
@@ -174,7 +173,8 @@ def unread_passages(
             words = text[start:stop]
             asks = int(is_said and _is_question(words))
             utf8 = words.encode("utf-8", "surrogatepass")
-            found.append((whose, kind, tool, begin + start, begin + stop, asks, utf8))
+            plain = unescaped(words).encode("utf-8", "surrogatepass") if kind == "call" else utf8
+            found.append((whose, kind, tool, begin + start, begin + stop, asks, utf8, plain))
     place = first_number(logged), logged.thread_id, message["position"], logged.version
     owner = message.get("owner") or ""
     return UnreadMessage(*place, owner, at, session, found[:PARTS]), Before(session, at, calls)
@@ -188,6 +188,15 @@ def passages_of(
     lines = iter([counted_line(words, date) for words, date in unread.texts])
     rows = unread._replace(number=first).with_tokens(lines, "")
     return [Passage._make(row[:-1])._replace(is_question=bool(row[12])) for row in rows], after
+
+
+def unescaped(words: str) -> str:
+    """Return words of a tool call, which is JSON, with white space where it has been escaped, in the same length."""
+    return _ESCAPED.sub(_white_space, words) if "\\" in words else words
+
+
+def _white_space(found: re.Match[str]) -> str:
+    return found[1] + ("\n\n" if found[2] == "n" else "  ")
 
 
 def _is_question(words: str) -> bool:

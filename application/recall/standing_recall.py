@@ -21,10 +21,10 @@ from refold.domain.messages import Message, readable, said
 from refold.domain.value import build_unvalidated
 
 from .hits import ContextVisibility, excerpt
-from .passages import Passage
+from .passages import Passage, unescaped
 from .ranking import accepting, all_passages, messages_at, rank, text_in
 from .recall_query import Question, ask
-from .tokens import beginning_of, digest_of, letters_of, pieces_with, wanted_in
+from .tokens import digest_of, pieces_with, wanted_in
 
 MOST_LINES = 8
 MOST_TRIED = 4 * MOST_LINES
@@ -48,8 +48,6 @@ FEW_WORDS = 4.0
 """Number of rare words whose weight is enough at any length of the question."""
 LEAST_WORDS = 2
 """Tokens of the question that a line must have."""
-MOST_BEGINNINGS = 32
-"""Tokens of a question above which a text is split into tokens instead of searched for each of them."""
 ROUNDING = 1e-6
 """Difference of equal weights that were added in another order, at most."""
 
@@ -230,11 +228,10 @@ class _Search:
     ) -> Iterator[tuple[int, int]]:
         """Yield the lines of a passage that are clearly related, cut around their matches."""
         if passage.kind == "call":
-            words = _BREAK_IN_CALL.sub(r"\1\n\n", words)  # Of the same length.
-            words = _SPACE_IN_CALL.sub(r"\1  ", words)
+            words = unescaped(words)
         for start, stop in lines_with(pieces_with(weights.needed, words), words):
             line = words[start:stop]
-            if not weights.may_be_in(line) or not weights.is_related(line):
+            if not weights.is_related(line):
                 continue
             if self._count(line) > LONGEST_LINE:
                 cut = excerpt(line, self._question.tokens, LONGEST_LINE, self._count)
@@ -248,10 +245,6 @@ class _Search:
 
 _CREDENTIAL = 400
 """Characters around a passage that are read to recognise a credential."""
-_BREAK_IN_CALL = lazy_pattern(r"(?<!\\)((?:\\\\)*)\\n")
-"""The end of a line in a text within the JSON of a tool call, after whole pairs of backslashes."""
-_SPACE_IN_CALL = lazy_pattern(r"(?<!\\)((?:\\\\)*)\\[rtbf]")
-"""Other white space in such a text."""
 
 
 def _around(passage: Passage) -> slice:
@@ -316,11 +309,6 @@ class _Weights:
 
         Without any, no line is related.
         """
-        self._beginnings = [
-            (beginning, weight)
-            for token, weight in self._weights.items()
-            if (beginning := beginning_of(token)) is not None
-        ]
         self._known: tuple[str, tuple[str, ...]] = "", ()
         """The text that was read last, with its tokens, because a line is judged and then weighed."""
 
@@ -344,13 +332,6 @@ class _Weights:
     def may_relate_without(self, absent: Collection[str]) -> bool:
         """Return whether a line without these tokens may be related."""
         there = [weight for token, weight in self._weights.items() if token not in absent]
-        return len(there) >= LEAST_WORDS and sum(there) >= self._least - ROUNDING
-
-    def may_be_in(self, text: str) -> bool:
-        """Return whether a line of a text may be related. This is faster than to find its tokens."""
-        if len(self._beginnings) > MOST_BEGINNINGS or (letters := letters_of(text)) is None:
-            return True
-        there = [weight for beginning, weight in self._beginnings if beginning in letters]
         return len(there) >= LEAST_WORDS and sum(there) >= self._least - ROUNDING
 
     def may_relate(self, passage: Passage) -> bool:

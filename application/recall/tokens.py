@@ -75,31 +75,6 @@ def pieces_with(wanted: frozenset[str], text: str) -> list[str]:
     return [piece for piece in frozenset(_pieces_of(text)) if not wanted.isdisjoint(_known[piece])]
 
 
-_LAST_LETTERS = 2
-"""Letters at the end of a word that its stem changes, at most: "ability" becomes "abl"."""
-_LOWER = bytes.maketrans(bytes(range(65, 91)), bytes(range(97, 123)))
-_SIGNS = "→—–…’‘“”│├└─•"
-"""Characters of many texts that are no letters in any form. Removing them is faster than folding the text."""
-_SYMBOLS = lazy_pattern(r"[^\x00-\x7f\w]+")
-_NO_LETTERS = bytes(byte for byte in range(128) if not chr(byte).isalnum())
-
-
-def letters_of(text: str) -> bytes | None:
-    """Return the letters and digits of a text in one run, in lower case, or None if some are not ASCII."""
-    for sign in _SIGNS:
-        if text.isascii():
-            break
-        text = text.replace(sign, "")
-    else:
-        text = _SYMBOLS.sub("", _fold_characters(text))
-    return text.encode().translate(_LOWER, _NO_LETTERS) if text.isascii() else None
-
-
-def beginning_of(token: str) -> bytes | None:
-    """Return what is in ``letters_of`` each text that has a token, or None if no such text has it."""
-    return token[: max(1, len(token) - _LAST_LETTERS)].encode() if token.isascii() else None
-
-
 def _pieces_of(text: str) -> list[str]:
     """Return the parts of a text that have their tokens by themselves. Many texts have the same."""
     whole = put_apart(text.encode("utf-8", "surrogatepass"))

@@ -12,8 +12,6 @@ from refold.application.recall import tokens
 from refold.application.recall.tokens import (
     CJK,
     LONGEST,
-    beginning_of,
-    letters_of,
     pieces_with,
     tokens_of,
     wanted_in,
@@ -66,55 +64,3 @@ def test_wanted_tokens_are_found_in_the_pieces_that_have_them(text: str, random:
     assert wanted.intersection(chain.from_iterable(map(tokens_of, pieces))) == wanted.intersection(
         tokens_of(text)
     )
-
-
-ENDINGS = [
-    *(
-        "s",
-        "ies",
-        "ied",
-        "ed",
-        "eed",
-        "ing",
-        "ying",
-        "y",
-        "ly",
-        "li",
-        "logy",
-        "e",
-        "l",
-        "ion",
-        "ence",
-        "ement",
-    ),
-    *(
-        "ability",
-        "ibly",
-        "bli",
-        "ization",
-        "ational",
-        "ator",
-        "iveness",
-        "iviti",
-        "ousli",
-        "ousness",
-        "alism",
-    ),
-    *("fulness", "fully", "icate", "icity", "ative"),
-]
-ENGLISH = st.builds(
-    "".join, st.tuples(st.text("aeiouybdkln", max_size=6), *[st.sampled_from(ENDINGS)] * 2)
-)
-
-
-@given(
-    st.lists(ENGLISH | PIECES | st.sampled_from(["→", "…", "™", "-", " "]), max_size=12).map(
-        "".join
-    )
-)
-@example("dying lying tying skies skis idly singly ability hoping 05 0")
-@example("→ Read src/ability.py…")
-def test_a_text_has_the_beginnings_of_its_tokens(text: str) -> None:
-    letters, beginnings = letters_of(text), [beginning_of(token) for token in tokens_of(text)]
-    if letters is not None:
-        assert all(beginning is not None and beginning in letters for beginning in beginnings)
