@@ -280,7 +280,8 @@ def find(db: Tables, search: Search, proved: Proved) -> Found:
     stop = _first_after(db, filters)
     if judge is not None and not also:
         absent = {t for t, places in known.items() if min(places, default=math.inf) >= stop / PARTS}
-        if not judge.may_match(nothing := Found((), {}, frequencies, total), absent):
+        nothing = Found((), {}, frequencies, total)
+        if not judge.may_match(nothing, absent):
             return nothing
     best = partial(best_first, postings, frequencies, scope, total, limit)
     # Later passages are not let through. Their rows are not read.
@@ -328,15 +329,13 @@ def wanted_numbers(
 
 
 def _first_after(db: Tables, filters: Filters) -> float:
-    """Return the first number after the last position that the filters let through, or infinity.
-
-    In a conversation, numbers grow with positions.
-    """
+    """Return the first number after the last position that the filters let through, or infinity."""
+    # In a conversation, numbers grow with positions.
     if filters.thread_id is None or filters.positions is None:
         return math.inf
-    values = (thread_token(filters.thread_id), filters.positions[1])
-    first = db.execute(_FIRST_AFTER, values).fetchone()
-    return math.inf if first is None else first[0]
+    place = thread_token(filters.thread_id), filters.positions[1]
+    first = db.execute(_FIRST_AFTER, place).fetchone() or (math.inf,)
+    return first[0]
 
 
 def _scope(db: Tables, filters: Filters, proved: Proved) -> Places | None:
