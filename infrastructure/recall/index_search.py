@@ -279,9 +279,9 @@ def find(db: Tables, search: Search, proved: Proved) -> Found:
     known = {token: postings.whole(term_of(token)) for token in rare}
     stop = _first_after(db, filters)
     if judge is not None and not also:
-        absent = {t for t, places in known.items() if min(places, default=math.inf) >= stop / PARTS}
-        nothing = Found((), {}, frequencies, total)
-        if not judge.may_match(nothing, absent):
+        after = stop / PARTS
+        absent = {t for t, places in known.items() if all(place >= after for place in places)}
+        if not judge.may_match(nothing := Found((), {}, frequencies, total), absent):
             return nothing
     best = partial(best_first, postings, frequencies, scope, total, limit)
     # Later passages are not let through. Their rows are not read.
