@@ -1,7 +1,7 @@
 """Counts of a search: they do not grow with the conversation, and nothing is verified or read twice."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import pytest
 
 import refold
 from refold.application.conversation.entries import LongEntries
-from refold.application.ports.recall_index import Filters
+from refold.application.ports.recall_index import Filters, Found
 from refold.application.recall.ranking import all_passages, rank
 from refold.application.recall.recall_query import ask
 from refold.application.recall.search import BETWEEN
@@ -292,6 +292,29 @@ def test_standing_recall_reads_passages_only_if_a_line_may_match(
             conversation.append({"role": "user", "content": asked})
             recalled = "port 6390" in str(conversation.context().messages[-1])
             assert (set(read), recalled) == (names, len(names) == 2), asked
+
+
+class Listening:
+    """A judge that keeps what is absent, and ends each search before it has candidates."""
+
+    def __init__(self) -> None:
+        self.absent: set[str] = set()
+
+    def may_match(self, found: Found, absent: Collection[str]) -> bool:
+        assert not found.candidates
+        self.absent = set(absent)
+        return False
+
+    def wants_neighbours(self, found: Found) -> bool:
+        raise AssertionError(found)
+
+
+def test_words_of_later_messages_alone_are_absent(log: SQLiteLog) -> None:
+    judge, words = Listening(), ["common", "rare3", "rare50", "never"]
+    with closing(SQLiteRecallIndex(":memory:", log)) as index:
+        for stop, absent in ((10, {"rare50"}), (51, set[str]()), (0, {*words[:3]})):
+            found = index.find(words, Filters("t", positions=(0, stop)), judge=judge)
+            assert (found.candidates, judge.absent) == ((), absent), stop
 
 
 def test_places_are_read_again_if_they_are_too_many(
