@@ -1,6 +1,7 @@
 """A model edits its memory: what it proposes, what is allowed at once, and what an erasure leaves of it."""
 
 import asyncio
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -489,7 +490,9 @@ def test_an_erased_conversation_or_owner_leaves_nothing(
         assert (conversation.pins(), list(conversation.notes())) == ((), [])
         for event in conversation.export("events"):
             assert "kindly" not in str(event)
-            assert "5400" not in str(event)
+            assert not re.search(
+                r"(?<![0-9a-f])5400(?![0-9a-f])", str(event)
+            )  # It may be in a digest.
         assert conversation.proposals() == ()
     else:
         memory.erase_conversation("t")
