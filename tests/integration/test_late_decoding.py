@@ -23,7 +23,7 @@ from refold.infrastructure.event_store.envelope import (
     parse_frame,
     seal,
 )
-from refold.infrastructure.event_store.recorder import Plain
+from refold.infrastructure.event_store.recorder import Head, Plain
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.event_store.stream_reads import StreamReader
 from tests.support.log_files import log_of, rows, set_state
@@ -61,7 +61,8 @@ class Rows:
     def rows_of(self, stream: str, after: int, limit: int, last: int = 9) -> Sequence[Plain]:
         return [row for row in self.stored if after < row[0] <= last]
 
-    def is_newest(self, *_: object) -> bool:
+    def is_newest(self, stream: str, head: Head) -> bool:
+        del stream, head
         return True
 
 
