@@ -201,8 +201,9 @@ def find_summary(
 def _is_unlisted(core: Core, thread_id: str, summary_id: str) -> bool:
     """Return whether the id of the active summary begins so, and the read models lack this summary."""
     active = core.log.load(thread_id).state.summary
-    is_meant = active is not None and summary_id and active.summary_id.startswith(summary_id)
-    return bool(is_meant) and active_summary(core, thread_id) is None
+    if not summary_id or active is None or not active.summary_id.startswith(summary_id):
+        return False
+    return active_summary(core, thread_id) is None
 
 
 def active_summary(core: Core, thread_id: str) -> SummaryRow | None:

@@ -104,7 +104,7 @@ times as fast.
 """
 Unread = tuple[str, PassageKind, str, int, int, int, bytes, bytes]
 """A passage whose tokens are not read yet: role, kind, tool, start, stop, 1 for a question, words in UTF-8, and the
-same with white space that is not escaped.
+text of its tokens.
 """
 
 
@@ -173,8 +173,10 @@ def unread_passages(
             words = text[start:stop]
             asks = int(is_said and _is_question(words))
             utf8 = words.encode("utf-8", "surrogatepass")
-            plain = unescaped(words).encode("utf-8", "surrogatepass") if kind == "call" else utf8
-            found.append((whose, kind, tool, begin + start, begin + stop, asks, utf8, plain))
+            read = (
+                with_white_space(words).encode("utf-8", "surrogatepass") if kind == "call" else utf8
+            )
+            found.append((whose, kind, tool, begin + start, begin + stop, asks, utf8, read))
     place = first_number(logged), logged.thread_id, message["position"], logged.version
     owner = message.get("owner") or ""
     return UnreadMessage(*place, owner, at, session, found[:PARTS]), Before(session, at, calls)
@@ -190,8 +192,11 @@ def passages_of(
     return [Passage._make(row[:-1])._replace(is_question=bool(row[12])) for row in rows], after
 
 
-def unescaped(words: str) -> str:
-    """Return words of a tool call, which is JSON, with white space where it has been escaped, in the same length."""
+def with_white_space(words: str) -> str:
+    """Return words of a tool call, which is JSON, with blanks for escaped white space, in the same length.
+
+    An escaped line break becomes two line breaks.
+    """
     return _ESCAPED.sub(_white_space, words) if "\\" in words else words
 
 

@@ -39,8 +39,8 @@ class FoundMessage(NamedTuple):
     @property
     def at(self) -> str:
         """Time when the message was written or, if unknown, logged: ISO 8601, UTC."""
-        is_known = self.fields.get("written_at")
-        return listed_time(self.logged, self.fields) if is_known else self.logged.at
+        is_written = "written_at" in self.fields
+        return listed_time(self.logged, self.fields) if is_written else self.logged.at
 
     @property
     def role(self) -> str:

@@ -21,7 +21,7 @@ from refold.domain.messages import Message, readable, said
 from refold.domain.value import build_unvalidated
 
 from .hits import ContextVisibility, excerpt
-from .passages import Passage, unescaped
+from .passages import Passage, with_white_space
 from .ranking import accepting, all_passages, messages_at, rank, text_in
 from .recall_query import Question, ask
 from .tokens import digest_of, pieces_with, wanted_in
@@ -228,7 +228,7 @@ class _Search:
     ) -> Iterator[tuple[int, int]]:
         """Yield the lines of a passage that are clearly related, cut around their matches."""
         if passage.kind == "call":
-            words = unescaped(words)
+            words = with_white_space(words)
         for start, stop in lines_with(pieces_with(weights.needed, words), words):
             line = words[start:stop]
             if not weights.is_related(line):

@@ -73,7 +73,7 @@ class StreamReader:
         self._opened: OrderedDict[str, _Opened] = OrderedDict()
 
     def forget_opened(self) -> None:
-        """Forget all decoded events, because some were erased, and let a read that goes on keep none."""
+        """Forget all decoded events, because some were erased. A read that is under way keeps none."""
         self._opened = OrderedDict()
 
     def read(self, thread_id: str, first: int, last: int) -> list[LoggedEvent]:
@@ -81,8 +81,7 @@ class StreamReader:
         wanted = range(first, last + 1)
 
         def read() -> list[LoggedEvent]:
-            found = self._logged(thread_id, self._rows_of(thread_id, first, last), wanted)
-            return list(found)
+            return list(self._logged(thread_id, self._rows_of(thread_id, first, last), wanted))
 
         return self._look(read)
 
