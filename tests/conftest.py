@@ -7,8 +7,8 @@ folder or a file of it is named, and ``-m`` chooses by itself.
 every run, so that a change is judged by what it changes (nearly: Hypothesis also takes constants from the modules
 that its process has loaded by then); ``dev`` explores, and keeps finds in ``.hypothesis``.
 
-``.ci/run`` runs both, one after the other. What passed in the first is not repeated in the second, unless its module
-uses Hypothesis, which draws more examples then.
+``.ci/run`` runs both, one after the other, by the profile ``third``. What passed in the first is not repeated in the
+second, unless that draws by another profile.
 
 The folders of ``tmp_path`` are in memory where there is room for them: tests of the stores wait for the disk
 otherwise. With ``--all`` they are on the disk, except in CI, whose disk may be slow.
@@ -35,7 +35,8 @@ MEMORY = Path("/dev/shm")
 SHARED_SERVER = "REFOLD_X_POSTGRES_FOLDER"
 """Variable with the folder of the PostgreSQL server that all processes of a run share."""
 PASSED = "REFOLD_X_PASSED"
-"""Variable with a file that names tests. ``pytest`` adds those that passed; ``pytest --all`` leaves them out."""
+"""Variable with a file that names tests. ``pytest`` adds those that passed, each after the number of examples of its
+profile; ``pytest --all`` leaves them out if it draws as many."""
 ENOUGH_MEMORY = 1 << 30
 
 # No deadline and no "too slow": machines are shared, and a slow example is not a wrong one.
@@ -132,7 +133,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [
         item
         for item in items
-        if (item.nodeid in passed and not draws(item) if every_test else is_slow(item))
+        if (item.nodeid in passed if every_test else is_slow(item))
         and not (in_browser and item.path.is_relative_to(BROWSER))
     ]
     if left_out:
@@ -142,18 +143,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def passed_before() -> frozenset[str]:
-    """Return the names of the tests that passed earlier in the same run of ``.ci/run``."""
+    """Return the names of the tests that passed earlier in the same run of ``.ci/run``, with as many examples."""
     place = os.environ.get(PASSED)
     if not place or not Path(place).is_file():
         return frozenset()
-    return frozenset(Path(place).read_text("utf-8").splitlines())
-
-
-def draws(item: pytest.Item) -> bool:
-    """Whether the module of a test uses Hypothesis."""
-    module = getattr(item, "module", None)
-    used = [getattr(value, "__module__", None) for value in vars(module).values()]
-    return any(isinstance(name, str) and name.startswith("hypothesis") for name in used)
+    begins = f"{settings().max_examples} "
+    lines = Path(place).read_text("utf-8").splitlines()
+    return frozenset(line.removeprefix(begins) for line in lines if line.startswith(begins))
 
 
 @pytest.hookimpl(trylast=True)
@@ -167,7 +163,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return  # The process that started the workers has the reports of all tests.
     passed = [report.nodeid for report in reporter.stats.get("passed", ()) if report.when == "call"]
     with Path(place).open("a", encoding="utf-8") as names:
-        names.writelines(f"{name}\n" for name in passed)
+        names.writelines(f"{settings().max_examples} {name}\n" for name in passed)
 
 
 def is_slow(item: pytest.Item) -> bool:

@@ -28,7 +28,7 @@ from refold.domain.messages import Block, Message, readable
 from refold.domain.text_cuts import fitting_length
 from refold.domain.value import Value, replace
 
-from .passages import PassageKind
+from .passages import PassageKind, with_white_space
 from .tokens import tokens_of
 
 
@@ -118,9 +118,10 @@ class Span(NamedTuple):
     """Tokens of the question that match here."""
 
 
-def spans_of(text: str, tokens: Iterable[str]) -> list[Span]:
-    """Return the words of a text that match these tokens, in order and without overlaps."""
+def spans_of(text: str, tokens: Iterable[str], kind: PassageKind) -> list[Span]:
+    """Return the words of a passage that match these tokens, in order and without overlaps."""
     wanted = frozenset(tokens)
+    text = with_white_space(text) if kind == "call" else text
     words = frozenset(token for token in wanted if _SPACED.fullmatch(token))
     found = [*_words(text, words), *_literal(text, wanted - words)]
     found.sort(key=lambda span: (span.start, -span.stop))
@@ -132,16 +133,16 @@ def spans_of(text: str, tokens: Iterable[str]) -> list[Span]:
 
 
 def excerpt(
-    text: str, tokens: Iterable[str], most: int, count: Callable[[str], int]
+    text: str, tokens: Iterable[str], most: int, count: Callable[[str], int], kind: PassageKind
 ) -> tuple[int, int]:
-    """Return the start and stop of the excerpt that has most words of a question.
+    """Return the start and stop of the excerpt of a passage that has most words of a question.
 
     The excerpt has at least one character and at most ``most`` tokens, as measured by ``count``.
     """
     size = count(text)
     if size <= most:
         return 0, len(text)
-    spans = spans_of(text, tokens)
+    spans = spans_of(text, tokens, kind)
 
     def part(length: int) -> tuple[int, int]:
         return _trim(text, *_best_stretch(text, spans, length))
@@ -265,7 +266,7 @@ def _shares(sizes: Sequence[int], room: int) -> list[int]:
 
 
 def _cut(hit: RecallHit, tokens: Sequence[str], most: int, count: Count) -> RecallHit:
-    start, stop = excerpt(hit.text, tokens, max(1, most), count)
+    start, stop = excerpt(hit.text, tokens, max(1, most), count, hit.kind)
     return replace(hit, text=hit.text[start:stop], start=hit.start + start, stop=hit.start + stop)
 
 

@@ -234,7 +234,8 @@ class _Search:
             if not weights.is_related(line):
                 continue
             if self._count(line) > LONGEST_LINE:
-                cut = excerpt(line, self._question.tokens, LONGEST_LINE, self._count)
+                tokens = self._question.tokens
+                cut = excerpt(line, tokens, LONGEST_LINE, self._count, passage.kind)
                 start, stop = start + cut[0], start + cut[1]
             text = words[start:stop]
             start += len(text) - len(text.lstrip())

@@ -282,12 +282,12 @@ def _words(hit: RecallHit, tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
     if not hit.text:
         yield "   [erased]", "dim"
         return
-    start, stop = excerpt(hit.text, tokens, SHOWN_CHARACTERS, len)
+    start, stop = excerpt(hit.text, tokens, SHOWN_CHARACTERS, len, hit.kind)
     text = hit.text[start:stop]
     shown = _indent_json if hit.kind == "call" else _indent
     yield " > … " if start else " > ", "bold"
     place = 0
-    for span in spans_of(text, tokens):
+    for span in spans_of(text, tokens, hit.kind):
         yield shown(text[place : span.start]), ""
         yield shown(text[span.start : span.stop]), "found"
         place = span.stop

@@ -92,14 +92,20 @@ def test_bytecode_is_kept_where_the_environment_forbids_it(folder: Path) -> None
     assert lines(folder, "", "bytecode", PYTHONDONTWRITEBYTECODE="1") == ["bytecode True"]
 
 
-def test_what_passed_is_repeated_only_if_it_draws_examples_or_did_not_run(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("profile", "repeated"),
+    [("third", []), ("ci", ["four ran", "quick, 300 examples"])],
+    ids=["as many examples", "more examples"],
+)
+def test_what_passed_is_repeated_only_with_more_examples(
+    folder: Path, profile: str, repeated: list[str]
+) -> None:
     named = {"REFOLD_X_PASSED": f"{folder / 'passed'}"}
     (folder / "test_four.py").write_text("def test_four():\n    print('four ran')\n")
-    assert "four ran" in lines(folder, "", "four", **named)
-    assert lines(folder, "--all", "four", "quick", "slow", **named) == [
-        "quick, 300 examples",
-        "slow ran",
-    ]
+    ran = lines(folder, "", "four", "quick", HYPOTHESIS_PROFILE="third", **named)
+    assert sorted(ran) == ["four ran", "quick, 100 examples"]
+    again = lines(folder, "--all", "four", "quick", "slow", HYPOTHESIS_PROFILE=profile, **named)
+    assert sorted(again) == [*repeated, "slow ran"]
 
 
 def lines(folder: Path, words: str, *beginnings: str, **more: str) -> list[str]:
