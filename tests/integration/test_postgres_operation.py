@@ -269,17 +269,17 @@ def closing_replica(server: Server) -> Generator[Server]:
 
 
 @pytest.mark.slow
-def test_a_writing_transaction_that_is_open_for_a_minute_holds_nobody_back(place: str) -> None:
+def test_a_writing_transaction_that_stays_open_holds_nobody_back(place: str) -> None:
     with refold.open(place) as memory, psycopg.connect(place) as other:
         other.execute("CREATE TABLE elsewhere (n int)")
         began = time.monotonic()
-        while time.monotonic() - began < 60:
+        while time.monotonic() - began < 15:
             memory.conversation("t").append(USER)
             (row,) = memory.conversations()
             assert row.messages == memory.conversation("t").version, (
                 "not in the writer's own next fold"
             )
-            time.sleep(1)
+            time.sleep(0.25)
         other.commit()
         assert memory.verify().ok
     with closing(Store(Address.of(place))) as store:
