@@ -3,11 +3,11 @@
 ``pytest`` leaves out the tests marked ``slow`` and draws by the profile ``dev``; ``pytest --all`` runs every test,
 by the profile ``ci``. A test that is named with ``::`` runs in any case, those of ``tests/browser`` also when the
 folder or a file of it is named, and ``-m`` chooses by itself.
-``HYPOTHESIS_PROFILE=dev`` (or ``ci``, or ``third`` of that) overrides the profile. ``ci`` draws the same examples at
+``HYPOTHESIS_PROFILE=dev`` (or ``ci``, or ``sixth`` of that) overrides the profile. ``ci`` draws the same examples at
 every run, so that a change is judged by what it changes (nearly: Hypothesis also takes constants from the modules
 that its process has loaded by then); ``dev`` explores, and keeps finds in ``.hypothesis``.
 
-``.ci/run`` runs both, one after the other, by the profile ``third``. What passed in the first is not repeated in the
+``.ci/run`` runs both, one after the other, by the profile ``sixth``. What passed in the first is not repeated in the
 second, unless that draws by another profile.
 
 The folders of ``tmp_path`` are in memory where there is room for them: tests of the stores wait for the disk
@@ -46,7 +46,7 @@ settings.register_profile(
 settings.register_profile(
     "ci", settings.get_profile("dev"), max_examples=300, derandomize=True, print_blob=True
 )
-settings.register_profile("third", settings.get_profile("ci"), max_examples=100)
+settings.register_profile("sixth", settings.get_profile("ci"), max_examples=50)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -94,7 +94,7 @@ def test_bytecode_is_kept_where_the_environment_forbids_it(folder: Path) -> None
 
 @pytest.mark.parametrize(
     ("profile", "repeated"),
-    [("third", []), ("ci", ["four ran", "quick, 300 examples"])],
+    [("sixth", []), ("ci", ["four ran", "quick, 300 examples"])],
     ids=["as many examples", "more examples"],
 )
 def test_what_passed_is_repeated_only_with_more_examples(
@@ -102,8 +102,8 @@ def test_what_passed_is_repeated_only_with_more_examples(
 ) -> None:
     named = {"REFOLD_X_PASSED": f"{folder / 'passed'}"}
     (folder / "test_four.py").write_text("def test_four():\n    print('four ran')\n")
-    ran = lines(folder, "", "four", "quick", HYPOTHESIS_PROFILE="third", **named)
-    assert sorted(ran) == ["four ran", "quick, 100 examples"]
+    ran = lines(folder, "", "four", "quick", HYPOTHESIS_PROFILE="sixth", **named)
+    assert sorted(ran) == ["four ran", "quick, 50 examples"]
     again = lines(folder, "--all", "four", "quick", "slow", HYPOTHESIS_PROFILE=profile, **named)
     assert sorted(again) == [*repeated, "slow ran"]
 
