@@ -7,7 +7,11 @@ from refold.application.conversation.addresses import position_in
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError
 from refold.application.frames.sent_request import record_quoting_frame
-from refold.application.maintenance.maintenance_results import ErasedAgain, RecordedErasure
+from refold.application.maintenance.maintenance_results import (
+    ErasedAgain,
+    ErasedPlace,
+    RecordedErasure,
+)
 from refold.application.ports.conversation_log import Erasure, Loading
 from refold.application.runtime.core import Core
 from refold.domain.erasing import erase_conversation
@@ -62,9 +66,7 @@ def erase(
     """
     positions = _positions(core, thread_id, where)
     erasing = _Erasing(core, reason, carries={thread_id: carries} if carries else {})
-    reached = erasing.begin(
-        lambda load: _positions_in_copies(core, erasing, load(thread_id), positions)
-    )
+    reached = erasing.begin_messages(thread_id, positions)
     done = erasing.finish()
     erased = tuple(m.position for m in done[thread_id].messages) if thread_id in done else ()
     return replace(
@@ -89,7 +91,7 @@ def erase_all(core: Core, thread_id: str, reason: str = "") -> ErasureReport:
         raise InvalidThreadId(f"there is no conversation {thread_id!r}: nothing was erased")
     core.unwritten.forget(thread_id)
     erasing = _Erasing(core, reason, whole=thread_id)
-    reached = erasing.begin(lambda load: _positions_in_forks(core, load(thread_id)))
+    reached = erasing.begin_whole(thread_id)
     noted = [thread_id] if state.notes_at is not None else []
     return replace(
         _report(core, erasing.finish().values(), noted),
@@ -239,6 +241,16 @@ class _Erasing:
         self._quotations.find(load, self._erased_positions(load, found))
         return found
 
+    def begin_messages(self, thread_id: str, positions: frozenset[int]) -> Positions:
+        """Prepare the erasure of messages in every conversation that has them."""
+        return self.begin(
+            lambda load: _positions_in_copies(self._core, self, load(thread_id), positions)
+        )
+
+    def begin_whole(self, thread_id: str) -> Positions:
+        """Prepare the erasure of a conversation, and of its messages in its forks."""
+        return self.begin(lambda load: _positions_in_forks(self._core, load(thread_id)))
+
     def finish(self) -> Mapping[str, Done]:
         """Apply the erasure and return what was done, by thread id."""
         self._core.log.erase(self._decide, at=self._core.clock())
@@ -355,32 +367,44 @@ def erase_again(core: Core, known: Iterable[RecordedErasure]) -> tuple[ErasedAga
     done: list[ErasedAgain] = []
     for thread_id, erasures in threads.items():
         done.extend(_erase_in_conversation(core, thread_id, erasures))
+    if done:
+        # Once for all of them, because it writes all files again.
+        _require_clean(clean_up(core).places)
     return tuple(done)
 
 
 def _erase_in_conversation(
     core: Core, thread_id: str, erasures: Iterable[RecordedErasure]
 ) -> Iterable[ErasedAgain]:
+    """Apply erasures in one conversation. Their content may stay in files until ``clean_up``."""
     state = core.log.load(thread_id).state
     if not state.version or state.erased:
         return
     logged = core.log.read(thread_id, 1, state.version)
     whole = next((e for e in erasures if e.position is None and e.identity == logged[0].at), None)
     if whole is not None:
-        _require_clean(erase_all(core, thread_id, whole.reason))
+        core.unwritten.forget(thread_id)
+        erasing = _Erasing(core, whole.reason, whole=thread_id)
+        erasing.begin_whole(thread_id)
+        erasing.finish()
         yield ErasedAgain(thread_id=thread_id, position=None)
         return
     there = _readable(item.event for item in logged)
+    positions: dict[str, list[int]] = {}
     for recorded in erasures:
         position = recorded.position
         if position is not None and there.get(position) == recorded.identity:
             del there[position]
-            _require_clean(erase(core, thread_id, position, recorded.reason))
-            yield ErasedAgain(thread_id=thread_id, position=position)
+            positions.setdefault(recorded.reason, []).append(position)
+    for reason, found in positions.items():
+        erasing = _Erasing(core, reason)
+        erasing.begin_messages(thread_id, frozenset(found))
+        erasing.finish()
+        yield from (ErasedAgain(thread_id=thread_id, position=position) for position in found)
 
 
-def _require_clean(report: ErasureReport) -> None:
-    for place in report.places:
+def _require_clean(places: Iterable[ErasedPlace]) -> None:
+    for place in places:
         if place.state == "pending":
             raise LogError(f"{place.place}: {place.detail}")
 

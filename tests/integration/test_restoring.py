@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from refold.application.erasure import erasing
 from refold.application.errors import (
     BackupDamaged,
     LogBusy,
@@ -20,6 +21,7 @@ from refold.application.errors import (
     TargetExists,
 )
 from refold.application.maintenance.maintenance_results import ErasedAgain
+from refold.application.runtime.core import Core
 from refold.infrastructure.bootstrap import open_memory
 from refold.infrastructure.event_store.anchor import anchor_path
 from refold.infrastructure.files.lock import WriteLock
@@ -253,6 +255,42 @@ def test_a_message_that_was_erased_since_does_not_come_back(tmp_path: Path) -> N
     assert words_in(log)[::2] == ["one", "three"]
     held = [p.name for p in tmp_path.iterdir() if SECRET.encode() in p.read_bytes()]
     assert held == ["backup.db"]
+
+
+def test_many_that_were_erased_since_are_erased_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = filled(tmp_path / "agent.db", *(f"{SECRET} {number}" for number in range(6)))
+    with open_memory(log) as memory:
+        memory.conversation("u").append({"role": "user", "content": SECRET})
+        memory.conversation("t").fork(at=3, thread_id="v")
+    backup = kept(log, tmp_path / "backup.db")
+    with open_memory(log) as memory:
+        memory.conversation("t").erase([4, 1], reason="asked")
+        memory.conversation("t").erase([5, 3])
+        memory.erase_conversation("u")
+    cleaned = list[object]()
+    clean_up = erasing.clean_up
+
+    def counted(core: Core) -> object:
+        cleaned.append(core)
+        return clean_up(core)
+
+    monkeypatch.setattr(erasing, "clean_up", counted)
+    again = restore_log(backup, log, force=True).erased_again
+    assert sorted((one.thread_id, one.position) for one in again if one.position is not None) == [
+        ("t", 1),
+        ("t", 3),
+        ("t", 4),
+        ("t", 5),
+    ]
+    assert [one.thread_id for one in again if one.position is None] == ["u"]
+    assert len(cleaned) == 1
+    there = [f"{SECRET} {number}" for number in (0, 2)]
+    assert [words for words in words_in(log) if SECRET in words] == there
+    assert [words for words in words_in(log, "v") if SECRET in words] == there
+    for place in tmp_path.glob("agent.db*"):
+        assert not [n for n in (1, 3, 4, 5) if f"{SECRET} {n}".encode() in place.read_bytes()]
 
 
 def test_nor_does_it_from_a_later_backup(tmp_path: Path) -> None:
