@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from refold.application.erasure import erasing
+from refold.application.erasure.clean_up import clean_up
 from refold.application.errors import (
     BackupDamaged,
     LogBusy,
@@ -270,13 +270,12 @@ def test_many_that_were_erased_since_are_erased_at_once(
         memory.conversation("t").erase([5, 3])
         memory.erase_conversation("u")
     cleaned = list[object]()
-    clean_up = erasing.clean_up
 
     def counted(core: Core) -> object:
         cleaned.append(core)
         return clean_up(core)
 
-    monkeypatch.setattr(erasing, "clean_up", counted)
+    monkeypatch.setattr("refold.application.erasure.erasing.clean_up", counted)
     again = restore_log(backup, log, force=True).erased_again
     assert sorted((one.thread_id, one.position) for one in again if one.position is not None) == [
         ("t", 1),
