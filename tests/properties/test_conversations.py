@@ -274,4 +274,4 @@ class TalkingToASmallSummariser(Talking):
 @pytest.mark.parametrize("talking", [Talking, TalkingToASmallSummariser])
 def test_the_invariants_hold_whatever_is_said_and_done(talking: type[Talking]) -> None:
     # A run costs some hundred commits and a thousand loads, a second or so: 30 where the profile says 300.
-    run_state_machine_as_test(talking, settings=one_in(15, stateful_step_count=25))
+    run_state_machine_as_test(talking, settings=one_in(10, stateful_step_count=25))

@@ -13,7 +13,6 @@ from refold.application.history.value_history import ValueHistory
 from refold.application.history.value_timeline import Standing
 from refold.domain.errors import ContextWindowExceeded, InvalidMessage
 from tests.properties.test_fates import POLICY, WINDOW, texts
-from tests.support.effort import one_in
 from tests.support.fake_ports import MemoryLog, core_of
 
 FILLING = "the wire of the lamp was followed along the wall and found to be whole; "
@@ -98,7 +97,6 @@ def standing_at(found: ValueHistory, version: int) -> Standing:
     return standing
 
 
-@one_in(2)
 @given(st.lists(moves, min_size=8, max_size=20))
 def test_a_value_is_where_the_request_shows_it_at_every_version(
     steps: list[tuple[str, int, int]],
