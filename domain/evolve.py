@@ -436,15 +436,15 @@ def _shorten_message(message: LiveMessage, freed: int, version: int) -> LiveMess
 
 
 def _add_lines(state: Conversation, event: LinesRecalled, version: int) -> Conversation:
-    live = [
-        m._replace(tokens=m.tokens + event.tokens, recalled_at=version)
-        if m.position == event.position
-        else m
-        for m in state.live
-    ]
+    live, tokens = state.live, state.live_tokens
+    newest_first = reversed(range(len(live)))
+    at = next((at for at in newest_first if live[at].position == event.position), None)
+    if at is not None:
+        tokens += event.tokens
+        shown = live[at]._replace(tokens=live[at].tokens + event.tokens, recalled_at=version)
+        live = (*live[:at], shown, *live[at + 1 :])
     state = replace(state, version=version)
     if event.position < state.length - 1:
         # An answer was stored before the lines were recorded. It may not have been asked with them.
         return change_prefix(state, live)
-    tokens = state.older_tokens + sum(m.tokens for m in live)
-    return replace(state, live=tuple(live), live_tokens=tokens)
+    return replace(state, live=live, live_tokens=tokens)

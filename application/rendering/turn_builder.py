@@ -69,7 +69,10 @@ class TurnBuilder:
         texts of recalled lines by position.
         """
         self.turns: list[Turn] = []
-        self._parts: list[_Parts] = []
+        self._parts: list[tuple[int, _Parts]] = []
+        """What can change in turns that have more than texts, by their indexes."""
+        self._looked_at = 0
+        """Number of turns whose parts are known."""
         self.extra_tokens = 0
         """Tokens that rendering itself adds."""
         self.extra_bytes = 0
@@ -125,7 +128,7 @@ class TurnBuilder:
         """Return a copy that can be finished and shares nothing that changes."""
         fork = TurnBuilder.__new__(TurnBuilder)
         fork.__dict__.update(self.__dict__)
-        fork.turns, fork._parts = self._separate_turns(), []
+        fork.turns, fork._parts, fork._looked_at = self._separate_turns(), [], 0
         fork._results = blocks.separate(self._results)
         fork._user_blocks = blocks.separate(self._user_blocks)
         fork._calls, fork._said = [*self._calls], [*self._said]
@@ -134,10 +137,17 @@ class TurnBuilder:
 
     def _separate_turns(self) -> list[Turn]:
         """Return copies of the turns. It is remembered what can change in each, so that nothing else is looked at."""
-        parts = self._parts
-        del parts[-1:]  # The last turn may have been replaced since.
-        parts += map(_parts_of, self.turns[len(parts) :])
-        return list(map(_copy_parts, self.turns, parts))
+        turns, parts = self.turns, self._parts
+        first = max(self._looked_at - 1, 0)  # The last turn may have been replaced since.
+        if parts and parts[-1][0] >= first:
+            parts.pop()
+        new = ((at, _parts_of(turns[at])) for at in range(first, len(turns)))
+        parts += [one for one in new if one[1]]
+        self._looked_at = len(turns)
+        copies = list(map(dict[str, Any].copy, turns))
+        for at, inner in parts:
+            _separate_parts(copies[at], inner)
+        return copies
 
     def open(self, memory: Sequence[Block]) -> None:
         """Begin with the summary and the ledger as data in the user's turn, never as words of the assistant."""
@@ -403,13 +413,12 @@ def _parts_of(data: dict[str, Any] | list[Any]) -> _Parts:
     return tuple((at, _parts_of(part)) for at, part in places if type(part) in (dict, list))
 
 
-def _copy_parts(data: Any, parts: _Parts) -> Any:
-    """Return a deep copy of data that has these parts. Without looking at each value it takes a third of the time."""
-    copied = data.copy()
+def _separate_parts(copy: Any, parts: _Parts) -> None:
+    """Replace these parts of a flat copy by copies. Without looking at each value it takes a third of the time."""
     for at, inner in parts:
-        part = data[at]
-        copied[at] = _copy_parts(part, inner) if inner else part.copy()
-    return copied
+        copy[at] = part = copy[at].copy()
+        if inner:
+            _separate_parts(part, inner)
 
 
 def _items_of(entries: Sequence[Entry], shown: Sequence[Block]) -> Original | None:
