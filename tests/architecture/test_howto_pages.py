@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.architecture import rooms
 from tests.architecture.rules import ROOT
 from tests.support.howto_pages import (
     PAGES,
@@ -42,11 +43,18 @@ NEIGHBOURS: Mapping[str, Mapping[str, str]] = {
 """Names of something else of the same kind that somebody has added: by page, the page's name and the other."""
 RULES = ("howto_pages", "adding_an_event", "rooms", "architecture_page")
 """Tests of the code as a whole that whoever follows a page must not break."""
+COUNTS_OF_MODULES = (
+    "rooms.py::test_there_are_few_modules",
+    "howto_pages.py::test_who_follows_a_page_has_no_more_modules_than_are_allowed",
+)
+
+
+def created(page: Path) -> list[str]:
+    return [step.path for step in steps_of(page) if step.text]
 
 
 def new_tests(page: Path) -> list[str]:
-    created = (step.path for step in steps_of(page) if step.text)
-    return [path for path in created if Path(path).name.startswith("test_")]
+    return [path for path in created(page) if Path(path).name.startswith("test_")]
 
 
 def copy_of_files(steps: Iterable[Step], place: Path) -> dict[str, str]:
@@ -101,12 +109,20 @@ def test_who_follows_a_page_has_tests_that_pass(page: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_who_follows_a_page_breaks_no_rule(page: Path, tmp_path: Path) -> None:
+def test_who_follows_all_pages_breaks_no_rule(tmp_path: Path) -> None:
     place = copy_of_project(tmp_path)
-    follow(steps_of(page), place)
-    ran = run(place, *(f"tests/architecture/test_{rule}.py" for rule in RULES))
+    for page in PAGES:
+        follow(steps_of(page), place)
+    # The modules of all pages together are too many. The next test counts those of each page.
+    others = [f"--deselect=tests/architecture/test_{test}" for test in COUNTS_OF_MODULES]
+    ran = run(place, *others, *(f"tests/architecture/test_{rule}.py" for rule in RULES))
     assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_who_follows_a_page_has_no_more_modules_than_are_allowed(page: Path) -> None:
+    new = [p for p in created(page) if p.endswith(".py") and not p.startswith("tests/")]
+    assert len(rooms.product_modules()) + len(new) <= rooms.MOST_MODULES
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
