@@ -187,11 +187,16 @@ def from_stored(cls: type[V], fields: dict[str, Any]) -> V:
     """Return the value with these stored fields, without validating them.
 
     Only for codecs and table readers: type checkers cannot check the contents of the dict.
+
+    Raises:
+        TypeError: a field without a default is missing.
     """
     known = fields_of(cls)
-    value: V = _create(
-        cls, fields if len(fields) == len(known.names) else _add_defaults(known, fields)
-    )
+    if len(fields) != len(known.names):
+        fields = _add_defaults(known, fields)
+        if len(fields) != len(known.names) and (missing := known.names - fields.keys()):
+            raise _field_error(cls, missing)
+    value: V = _create(cls, fields)
     return value
 
 

@@ -1,15 +1,17 @@
 """The stored JSON of a message is the one that pydantic writes for its event."""
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
 from refold.domain.originals import Original
-from refold.infrastructure.event_store.codec import decode, encode
+from refold.infrastructure.event_store.codec import CodecError, decode, encode
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 JSON: st.SearchStrategy[Any] = st.recursive(
@@ -62,3 +64,13 @@ def test_a_lone_surrogate_is_escaped(event: MessageAppended) -> None:
     name, shape, payload = encode(odd)
     assert b"\\ud800" in payload
     assert decode(name, shape, payload) == odd
+
+
+@pytest.mark.parametrize("missing", ["position", "message_id", "message", "tokens"])
+def test_a_message_without_a_field_cannot_be_read(missing: str) -> None:
+    message = Message(role="user", content="hi")
+    whole = MessageAppended(position=0, message_id="m", message=message, tokens=3)
+    name, shape, payload = encode(whole)
+    fields = {key: value for key, value in json.loads(payload).items() if key != missing}
+    with pytest.raises(CodecError, match=missing):
+        decode(name, shape, json.dumps(fields).encode())
