@@ -31,6 +31,8 @@ def a_fresh_load_is_the_live_state(witness: Witness) -> None:
         log.close()
     assert fresh.state == full.state
     assert fresh.window == full.window
+    sizes = sum(message.tokens for message in full.state.live)
+    assert full.state.live_tokens == full.state.older_tokens + sizes
     if not witness.is_recorded:
         return  # What this memory waits for is recorded with its next append.
     shown, setting = witness.shown(), witness.setting
