@@ -9,6 +9,7 @@ from refold.domain.events import (
     CompactionFailed,
     ConversationLabelled,
     Event,
+    LinesRecalled,
     MessagePinned,
     ShortenedPart,
     SummarySuperseded,
@@ -39,6 +40,12 @@ def offloaded(*positions: int, freed: int = 60) -> ToolContentOffloaded:
     return ToolContentOffloaded(parts=parts, head=40, tail=10)
 
 
+def recalled(position: int, tokens: int = 30) -> LinesRecalled:
+    return LinesRecalled(
+        position=position, message_id=f"id{position}", lines=(), tokens=tokens, asked_at=1
+    )
+
+
 ANY_EVENT: list[Event] = [
     appended(0, user("again at 0")),
     appended(99, results("never called")),
@@ -47,6 +54,7 @@ ANY_EVENT: list[Event] = [
     CompactionFailed(attempt_id="never requested", reason="x"),
     SummarySuperseded(summary_id="never made", by="nobody"),
     offloaded(0, 77),
+    recalled(77),
     ConversationLabelled(label=""),
 ]
 
@@ -124,6 +132,24 @@ def long() -> tuple[Conversation, list[int]]:
         state = evolve(state, event)
         sizes.append(len(state.live))
     return state, sizes
+
+
+@pytest.mark.parametrize("position", [5, 4, 0])
+def test_recalled_lines_count_with_the_message_that_they_stand_in(position: int) -> None:
+    before = fold(history(*talk(3)))
+    state = evolve(before, recalled(position))
+    sizes = {m.position: m.tokens for m in before.live}
+    sizes[position] += 30
+    assert {m.position: m.tokens for m in state.live} == sizes
+    assert [m.position for m in state.live if m.recalled_at] == [position]
+    assert state.live_tokens == before.live_tokens + 30 == sum(sizes.values())
+
+
+@pytest.mark.parametrize("before", [[*history(*talk(3)), performed(4)], [*history(*talk(3))]])
+def test_recalled_lines_of_a_message_that_is_not_live_change_no_size(before: list[Event]) -> None:
+    state = fold(before)
+    later = evolve(state, recalled(77 if len(state.live) == state.length else 0))
+    assert (later.live, later.live_tokens) == (state.live, state.live_tokens)
 
 
 def test_the_state_is_bounded_whatever_the_length(long: tuple[Conversation, list[int]]) -> None:
