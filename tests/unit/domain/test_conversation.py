@@ -145,6 +145,16 @@ def test_recalled_lines_count_with_the_message_that_they_stand_in(position: int)
     assert state.live_tokens == before.live_tokens + 30 == sum(sizes.values())
 
 
+@pytest.mark.parametrize(("position", "thinking"), [(2, 30), (0, 0)])
+def test_lines_before_an_answer_end_its_thinking(position: int, thinking: int) -> None:
+    """The answer may have been asked for without them, and thinking is valid only after the same messages."""
+    answer = appended(1, assistant("x"), thinking_tokens=30)
+    state = fold([*history(user("q")), answer, appended(2, user("next"))])
+    later = evolve(state, recalled(position))
+    assert [m.thinking for m in later.live] == [0, thinking, 0]
+    assert later.live_tokens == state.live_tokens + 30 - (30 - thinking)
+
+
 @pytest.mark.parametrize("before", [[*history(*talk(3)), performed(4)], [*history(*talk(3))]])
 def test_recalled_lines_of_a_message_that_is_not_live_change_no_size(before: list[Event]) -> None:
     state = fold(before)
