@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
 from refold.domain.originals import Original
-from refold.infrastructure.event_store.codec import CodecError, decode, encode
+from refold.infrastructure.event_store.codec import decode, encode
+from refold.infrastructure.event_store.plain_shapes import CodecError
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 JSON: st.SearchStrategy[Any] = st.recursive(
