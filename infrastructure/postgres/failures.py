@@ -161,7 +161,9 @@ def log_error(shown: str, error: Exception) -> LogError:
             "server is the primary and not a replica"
         )
     if code.startswith(_BUSY):
-        return LogBusy(f"{shown} is busy and stayed so (SQLSTATE {code}); try again")
+        return LogBusy(
+            f"{shown} is busy and stayed so (SQLSTATE {code}{_words_of(error)}); try again"
+        )
     if code.startswith(_GONE):
         return LogGone(
             f"{shown} cannot be reached (SQLSTATE {code}{_words_of(error)}); start the server or check the address, "

@@ -32,13 +32,14 @@ _SNAPSHOTS = """
 SELECT originator_id, count(*), coalesce(sum(length(state)), 0)::bigint FROM {stored_snapshots}
 GROUP BY originator_id
 """
-# The partitions of a table have no size of their own name: they are counted with it.
+# The partitions of a table have no size of their own name: they are counted with it. A table that was dropped since
+# the moment of the query, as a rebuild drops the tables that it replaces, has no size.
 _TABLES = """
 SELECT coalesce(parent.relname, t.relname), sum(pg_total_relation_size(t.oid))::bigint
 FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace
 LEFT JOIN pg_inherits i ON i.inhrelid = t.oid LEFT JOIN pg_class parent ON parent.oid = i.inhparent
 WHERE n.nspname = %s AND t.relkind = 'r'
-GROUP BY 1 ORDER BY 2 DESC, 1
+GROUP BY 1 HAVING sum(pg_total_relation_size(t.oid)) IS NOT NULL ORDER BY 2 DESC, 1
 """
 
 

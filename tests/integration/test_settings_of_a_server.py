@@ -174,6 +174,35 @@ def test_a_check_and_its_sizes_outlast_the_time_limits_of_transactions(
         assert memory.stats().events == 1
 
 
+def test_sizes_are_measured_while_a_rebuild_replaces_tables(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with refold.open(database) as memory, refold.open(database) as other:
+        memory.conversation("t").append({"role": "user", "content": "hello"})
+        assert len(memory.conversations()) == 1
+        real = server_sizes._snapshots
+
+        def late(*given: Any) -> Any:
+            other.replay()
+            return real(*given)
+
+        monkeypatch.setattr(server_sizes, "_snapshots", late)
+        sizes = memory.stats()
+    assert sizes.events == 1
+    assert "stored_events" in {one.name for one in sizes.files}
+
+
+def test_a_limit_of_the_role_is_named_by_the_error(database: str) -> None:
+    refold.open(database).close()
+    with (
+        refold.open(with_setting(database, "statement_timeout", "300")) as memory,
+        psycopg.connect(database) as other,
+    ):
+        other.execute("LOCK TABLE refold.stored_events IN EXCLUSIVE MODE")
+        with pytest.raises(refold.LogBusy, match="statement timeout"):
+            memory.conversation("t").append({"role": "user", "content": "hello"})
+
+
 @pytest.fixture(params=["a role that may only read", "transactions that only read"])
 def reading(database: str, request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of the log for a reader that cannot give events their place in it."""
