@@ -18,7 +18,6 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from refold.application.errors import no_thread
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.domain.errors import InvalidSetting
-from refold.domain.lazy_pattern import lazy_property
 from refold.infrastructure.files.log_place import hide_password
 
 from .failures import as_library_errors, wait_for_start
@@ -223,9 +222,21 @@ class Store:
             if found is not None and found[0] == connection.info.backend_pid:
                 self._prepares_after = 1
 
-    @lazy_property
+    @property
     def is_replica(self) -> bool:
-        """True if the server was a replica when this was asked first. Nothing can be written there."""
+        """True if the server is a replica now: nothing can be written there. A failover changes it.
+
+        Servers from 14 on say it with each change. What a pooler says may be old.
+        """
+        if self._prepares_after is not None:
+            with self.connection() as connection:
+                said = connection.info.parameter_status("in_hot_standby")
+            if said is not None:
+                return said == "on"
+        return self.asks_replica()
+
+    def asks_replica(self) -> bool:
+        """Ask the server whether it is a replica."""
         ((found,),) = self.rows("SELECT pg_is_in_recovery()")
         return bool(found)
 

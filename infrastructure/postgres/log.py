@@ -4,6 +4,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
 
+from refold.application.errors import LogDamaged
 from refold.application.maintenance.maintenance_results import ErasedPlace, Sizes
 from refold.application.ports.conversation_log import Damage, LoggedEvent
 from refold.application.ports.log_keeper import Checked
@@ -33,6 +34,12 @@ from .stream_rows import PostgresCopyRows, PostgresKeys, PostgresShelf, Postgres
 from .turns import PostgresTurns
 
 R = TypeVar("R")
+_ADVICE = (
+    "if the server lost its last commits, as at a failover to a replica that was behind, or was restored, open the "
+    "memory again: it goes on with what the server has. Otherwise run `refold verify` to see all damage, and restore "
+    "the log with pg_restore or point-in-time recovery"
+)
+"""Advice about damage on a server."""
 
 
 class _NothingHeld:
@@ -78,8 +85,8 @@ class PostgresLog(StoredLog):
                 self.store.look_for_pooler()
                 shelf.begin(keys)
                 encodings.unlock()
-                self.is_replica = retry(lambda: self.store.is_replica)
-                """True if nothing can be written here."""
+                self.is_replica = retry(self.store.asks_replica)
+                """True if the server was a replica when the log was opened."""
         except BaseException:
             self.store.close()
             raise
@@ -116,6 +123,8 @@ class PostgresLog(StoredLog):
             number = retry(self._eraser.pending)
             if number is None:
                 return True
+            if self.store.is_replica:
+                return False  # The primary removes them, and this server follows.
             return drop() and retry(lambda: self._eraser.finish(number))
 
     def erased_places(self) -> Sequence[ErasedPlace]:
@@ -181,7 +190,12 @@ class PostgresLog(StoredLog):
     def _guard(self) -> Generator[None]:
         self._check_open()
         with as_log_errors(self.address.shown):
-            yield
+            try:
+                yield
+            except LogDamaged as error:
+                raise LogDamaged(
+                    error.thread_id, error.version, error.problem, advice=_ADVICE
+                ) from error
 
     def _rows_after(self, number: int) -> Sequence[Row]:
         return self._recorder.rows_after(number, SCAN_BATCH)

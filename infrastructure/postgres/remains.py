@@ -103,7 +103,10 @@ class ErasedRemains:
     def places(self) -> Iterator[ErasedPlace]:
         """Yield every place with its state."""
         pending = self._are_keys_pending()
-        if pending:
+        if pending and self._store.is_replica:
+            detail = "the primary has not removed them, or this replica is behind: erase again on the primary"
+            yield ErasedPlace(place="keys", state="pending", detail=detail)
+        elif pending:
             yield ErasedPlace(
                 place="keys",
                 state="pending",
@@ -125,6 +128,11 @@ class ErasedRemains:
         place = "write-ahead log"
         if are_keys_pending:
             detail = "the keys must be removed from their table first"
+            return ErasedPlace(place=place, state="pending", detail=detail)
+        if self._store.is_replica and self._store.rows("SELECT FROM {erased_keys_in_wal}"):
+            detail = (
+                "this server is a replica, and does not say what the primary still has: ask there"
+            )
             return ErasedPlace(place=place, state="pending", detail=detail)
         try:
             if self._is_overwritten():
@@ -167,8 +175,10 @@ class ErasedRemains:
         """Switch and checkpoint the write-ahead log until it has no keys. Return whether that was reached.
 
         Where something keeps old segments, such as a replication slot, switches do not remove them: they would fill
-        the disk. A role without the rights waits for nothing.
+        the disk. A replica, and a role without the rights, wait for nothing.
         """
+        if self._store.is_replica:
+            return False
         try:
             return self._wait(seconds)
         except PersistenceError as error:
