@@ -69,10 +69,7 @@ class TurnBuilder:
         texts of recalled lines by position.
         """
         self.turns: list[Turn] = []
-        self._parts: list[tuple[int, _Parts]] = []
-        """What can change in turns that have more than texts, by their indexes."""
-        self._looked_at = 0
-        """Number of turns whose parts are known."""
+        self._parts, self._looked_at = list[tuple[int, _Parts]](), 0
         self.extra_tokens = 0
         """Tokens that rendering itself adds."""
         self.extra_bytes = 0
@@ -136,7 +133,10 @@ class TurnBuilder:
         return fork
 
     def _separate_turns(self) -> list[Turn]:
-        """Return copies of the turns. It is remembered what can change in each, so that nothing else is looked at."""
+        """Return copies of the turns. It is remembered which have more than texts, and where.
+
+        Nothing else is looked at. Turns of plain text, which are most in a talk, are copied by one call.
+        """
         turns, parts = self.turns, self._parts
         first = max(self._looked_at - 1, 0)  # The last turn may have been replaced since.
         if parts and parts[-1][0] >= first:
