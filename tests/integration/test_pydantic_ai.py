@@ -575,3 +575,41 @@ def test_a_history_whose_results_had_files_in_the_same_message_goes_on_after_an_
         [fork] = [row.thread_id for row in memory.conversations() if row.thread_id != "t"]
         memory.erase_conversation(fork)
         assert len(stored_messages(memory.conversation("t"))) == 6
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param("hello", id="no file"),
+        pytest.param(BinaryContent(b"%PDF-1.4 one", media_type="application/pdf"), id="pdf"),
+        pytest.param(BinaryContent(b"RIFF", media_type="audio/wav"), id="audio"),
+        pytest.param(AudioUrl("https://example.org/a.wav"), id="audio by address"),
+    ],
+)
+def test_a_history_with_files_goes_on_after_an_upgrade(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: Any
+) -> None:
+    """Before 0.11, such a file was stored as text, so that its list goes on in a fork now."""
+    newly_stored = pydantic_ai_messages._user_block  # pyright: ignore[reportPrivateUsage]
+
+    def as_text(content: Any) -> Any:
+        is_file = not isinstance(content, str)
+        return {"type": "text", "text": repr(content)} if is_file else newly_stored(content)
+
+    def answer(messages: Any, info: Any) -> ModelResponse:
+        return ModelResponse(parts=[TextPart(f"answer {len(messages)}")])
+
+    def ask(prompt: Any) -> list[Any]:
+        with refold.open(tmp_path / "a.db", telemetry=False) as memory:
+            capability = MemoryCapability(memory, thread="t")
+            agent: Any = pydantic_ai.Agent(FunctionModel(answer), capabilities=[capability])
+            history = stored_messages(memory.conversation("t"))
+            asyncio.run(agent.run(prompt, message_history=history))
+            return history
+
+    with monkeypatch.context() as before:
+        before.setattr(pydantic_ai_messages, "_user_block", as_text)
+        ask(["What is this?", said])
+    assert [len(ask(f"question {number}")) for number in range(4)] == [2, 4, 6, 8]
+    with refold.open(tmp_path / "a.db", telemetry=False) as memory:
+        assert len(memory.conversations()) == (1 if said == "hello" else 2)

@@ -316,10 +316,12 @@ def stored_messages(
         InvalidSetting: it is no conversation.
     """
     given = blocking_conversation(conversation)
-    history = _history(given.messages())
-    if all(len(_split(message)) == 1 for message in history):
+    every = given.messages()
+    history = _history(every)
+    given_now = [(m["role"], [*_blocks(m["content"])]) for m in GivenMessages(history).messages]
+    if given_now == [(one.message.role, [*one.message.blocks()]) for one in every]:
         return history
-    # Before 0.11, such a request was one message. Now it is several, so that its list goes on in a fork.
+    # Earlier versions stored results with prompts, and files, in other forms. A list with them goes on in a fork.
     parts = _parts(history)
     forks = map(_history, messages_of_forks(given))
     return next((fork for fork in forks if _parts(fork)[: len(parts)] == parts), history)
