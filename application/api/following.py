@@ -3,7 +3,7 @@
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from refold.application.conversation.followed_lists import FollowedLists
 from refold.application.conversation.stream_places import stored_messages
@@ -20,6 +20,7 @@ from .conversation_memory import ConversationMemory
 from .memory import Memory
 from .results import Context, StoredMessage
 
+H = TypeVar("H")
 _TRIES = 8
 """How often a list is followed again because another agent has gone on in its conversation."""
 
@@ -175,7 +176,32 @@ def blocking_conversation(
     return conversation
 
 
-def messages_of_forks(conversation: ConversationMemory) -> Iterator[list[StoredMessage]]:
+def newest_history(
+    conversation: ConversationMemory | AsyncConversationMemory,
+    read: Callable[[Sequence[StoredMessage]], list[H]],
+    give: Callable[[list[H]], Sequence[Mapping[str, Any]]],
+) -> list[H]:
+    """Return the history that a new process goes on with.
+
+    ``read`` makes a history of stored messages, and ``give`` returns it in the form in which it is stored now.
+    Earlier versions stored some messages, such as files, in other forms, so that a list with them goes on in a fork.
+    Then it is the history of the newest fork that begins with all of it.
+
+    Raises:
+        InvalidSetting: it is no conversation.
+    """
+    blocking = blocking_conversation(conversation)
+    every = blocking.messages()
+    history = read(every)
+    given = give(history)
+    said = [(message["role"], _blocks(message["content"])) for message in given]
+    if said == [(one.message.role, list(one.message.blocks())) for one in every]:
+        return history
+    forks = map(read, _messages_of_forks(blocking))
+    return next((fork for fork in forks if give(fork)[: len(given)] == given), history)
+
+
+def _messages_of_forks(conversation: ConversationMemory) -> Iterator[list[StoredMessage]]:
     """Yield the messages of each fork in which a list of a conversation went on, that of the newest activity first."""
     core, thread_id = conversation._core, conversation.thread_id  # pyright: ignore[reportPrivateUsage]
     forks = FollowedLists(core).forks(thread_id)
@@ -239,11 +265,14 @@ def _turns(messages: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Any]]]
     """Return the blocks of each turn, results first, as a request has them."""
     turns: list[tuple[str, list[Any]]] = []
     for message in messages:
-        content = message["content"]
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+        blocks = _blocks(message["content"])
         if not turns or turns[-1][0] != message["role"]:
             turns.append((message["role"], []))
         turns[-1][1].extend(blocks)
     for _, blocks in turns:
         blocks.sort(key=lambda block: block.get("type") != "tool_result")
     return turns
+
+
+def _blocks(content: Any) -> list[Any]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)

@@ -18,7 +18,8 @@ from langchain_core.outputs import ChatGeneration, ChatResult  # noqa: E402
 from langchain_core.tools import tool  # noqa: E402
 from langgraph.checkpoint.memory import InMemorySaver  # noqa: E402
 
-from refold.adapters.langchain import MemoryMiddleware  # noqa: E402
+from refold.adapters import langchain_messages  # noqa: E402
+from refold.adapters.langchain import MemoryMiddleware, stored_messages  # noqa: E402
 from refold.adapters.langchain_messages import given_messages  # noqa: E402
 from tests.support.strict_server import StrictServer  # noqa: E402
 
@@ -157,3 +158,47 @@ def test_what_a_model_says_in_audio_is_counted_as_a_line(memory: refold.Memory) 
         messages = agent.invoke({"messages": messages})["messages"]
     assert memory.conversation("t").context().tokens < WINDOW / 4
     assert not memory.conversation("t").summaries()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param({"type": "text", "text": "hello"}, id="no file"),
+        pytest.param(
+            {"type": "file", "base64": "JVBERi0xLjQ=", "mime_type": "application/pdf"}, id="pdf"
+        ),
+        pytest.param({"type": "audio", "base64": "UklGRg==", "mime_type": "audio/wav"}, id="audio"),
+    ],
+)
+def test_a_history_with_files_goes_on_after_an_upgrade(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: Any
+) -> None:
+    """Before 0.11, such a file was stored as it is, so that its list goes on in a fork now."""
+
+    def as_it_is(block: Any) -> Any:
+        return {"type": "text", "text": block} if isinstance(block, str) else block
+
+    def ask(content: Any) -> list[Any]:
+        with refold.open(tmp_path / "a.db", telemetry=False) as memory:
+            agent = create_agent(Saying(), middleware=[MemoryMiddleware(memory)])
+            history = stored_messages(memory.conversation("t"))
+            agent.invoke({"messages": [*history, HumanMessage(content)]}, CONFIG)
+            return history
+
+    with monkeypatch.context() as before:
+        before.setattr(langchain_messages, "_block", as_it_is)
+        ask([{"type": "text", "text": "What is this?"}, said])
+    assert [len(ask(f"question {number}")) for number in range(4)] == [2, 4, 6, 8]
+    with refold.open(tmp_path / "a.db", telemetry=False) as memory:
+        assert len(memory.conversations()) == (1 if said["type"] == "text" else 2)
+
+
+class Saying(BaseChatModel):
+    """A model that says the same each time."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "saying"
+
+    def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("It is that."))])

@@ -17,8 +17,8 @@ from langchain_core.messages import (
 
 from refold.application.api.async_memory import AsyncConversationMemory
 from refold.application.api.conversation_memory import ConversationMemory
-from refold.application.api.following import blocking_conversation
-from refold.application.api.results import Context
+from refold.application.api.following import newest_history
+from refold.application.api.results import Context, StoredMessage
 from refold.domain.messages import THINKING
 from refold.domain.value import is_list, is_object
 from refold.infrastructure.transcripts.openai import convert_document
@@ -93,8 +93,12 @@ def stored_messages(
     Raises:
         InvalidSetting: it is no conversation.
     """
+    return newest_history(conversation, _history, given_messages)
+
+
+def _history(every: Sequence[StoredMessage]) -> list[BaseMessage]:
     found: list[BaseMessage] = []
-    for stored in blocking_conversation(conversation).messages():
+    for stored in every:
         original = stored.original
         if original is not None and original.format == FORMAT:
             found += messages_from_dict([original.data])

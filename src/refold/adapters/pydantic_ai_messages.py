@@ -4,7 +4,6 @@ import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from itertools import zip_longest
 from typing import Any
 
@@ -27,7 +26,7 @@ from pydantic_ai.messages import (
 
 from refold.application.api.async_memory import AsyncConversationMemory
 from refold.application.api.conversation_memory import ConversationMemory
-from refold.application.api.following import blocking_conversation, messages_of_forks
+from refold.application.api.following import newest_history
 from refold.application.api.results import Context, StoredMessage
 from refold.domain.messages import Block
 from refold.infrastructure.transcripts.transcript_source import arguments_of
@@ -315,22 +314,7 @@ def stored_messages(
     Raises:
         InvalidSetting: it is no conversation.
     """
-    given = blocking_conversation(conversation)
-    every = given.messages()
-    history = _history(every)
-    given_now = [(m["role"], [*_blocks(m["content"])]) for m in GivenMessages(history).messages]
-    if given_now == [(one.message.role, [*one.message.blocks()]) for one in every]:
-        return history
-    # Earlier versions stored results with prompts, and files, in other forms. A list with them goes on in a fork.
-    parts = _parts(history)
-    forks = map(_history, messages_of_forks(given))
-    return next((fork for fork in forks if _parts(fork)[: len(parts)] == parts), history)
-
-
-def _parts(history: Sequence[ModelMessage]) -> list[Any]:
-    """Return what a history says, without times: a part that is made from what is stored has that of now."""
-    parts: list[Any] = [part for message in history for part in message.parts]
-    return [replace(p, timestamp=datetime.min) if hasattr(p, "timestamp") else p for p in parts]
+    return newest_history(conversation, _history, lambda history: GivenMessages(history).messages)
 
 
 def _history(every: Sequence[StoredMessage]) -> list[ModelMessage]:
