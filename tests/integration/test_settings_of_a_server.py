@@ -180,7 +180,7 @@ def test_sizes_are_measured_while_a_rebuild_replaces_tables(
     with refold.open(database) as memory, refold.open(database) as other:
         memory.conversation("t").append({"role": "user", "content": "hello"})
         assert len(memory.conversations()) == 1
-        real = server_sizes._snapshots
+        real = server_sizes._snapshots  # pyright: ignore[reportPrivateUsage]
 
         def late(*given: Any) -> Any:
             other.replay()
