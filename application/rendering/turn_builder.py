@@ -69,7 +69,7 @@ class TurnBuilder:
         texts of recalled lines by position.
         """
         self.turns: list[Turn] = []
-        self._parts, self._looked_at = list[tuple[int, _Parts]](), 0
+        self._parts, self._turns_scanned = list[tuple[int, _Parts]](), 0
         self.extra_tokens = 0
         """Tokens that rendering itself adds."""
         self.extra_bytes = 0
@@ -125,7 +125,7 @@ class TurnBuilder:
         """Return a copy that can be finished and shares nothing that changes."""
         fork = TurnBuilder.__new__(TurnBuilder)
         fork.__dict__.update(self.__dict__)
-        fork.turns, fork._parts, fork._looked_at = self._separate_turns(), [], 0
+        fork.turns, fork._parts, fork._turns_scanned = self._separate_turns(), [], 0
         fork._results = blocks.separate(self._results)
         fork._user_blocks = blocks.separate(self._user_blocks)
         fork._calls, fork._said = [*self._calls], [*self._said]
@@ -133,17 +133,17 @@ class TurnBuilder:
         return fork
 
     def _separate_turns(self) -> list[Turn]:
-        """Return copies of the turns. It is remembered which have more than texts, and where.
+        """Return copies of the turns. One call copies all that are plain text.
 
-        Nothing else is looked at. Turns of plain text, which are most in a talk, are copied by one call.
+        For the others, the places of their dictionaries and lists are remembered, so that nothing else is looked at.
         """
         turns, parts = self.turns, self._parts
-        first = max(self._looked_at - 1, 0)  # The last turn may have been replaced since.
+        first = max(self._turns_scanned - 1, 0)  # The last turn may have been replaced since.
         if parts and parts[-1][0] >= first:
             parts.pop()
         new = ((at, _parts_of(turns[at])) for at in range(first, len(turns)))
         parts += [one for one in new if one[1]]
-        self._looked_at = len(turns)
+        self._turns_scanned = len(turns)
         copies = list(map(dict[str, Any].copy, turns))
         for at, inner in parts:
             _separate_parts(copies[at], inner)
@@ -414,7 +414,7 @@ def _parts_of(data: dict[str, Any] | list[Any]) -> _Parts:
 
 
 def _separate_parts(copy: Any, parts: _Parts) -> None:
-    """Replace these parts of a flat copy by copies. Without looking at each value it takes a third of the time."""
+    """Make a flat copy deep by copying these parts. A look at each value would take three times as long."""
     for at, inner in parts:
         copy[at] = part = copy[at].copy()
         if inner:

@@ -226,16 +226,16 @@ class Store:
     def is_replica(self) -> bool:
         """True if the server is a replica now: nothing can be written there. A failover changes it.
 
-        Servers from 14 on say it with each change. What a pooler says may be old.
+        From version 14 on, a server reports each change. A pooler may pass on an old report, so the server is asked.
         """
         if self._prepares_after is not None:
             with self.connection() as connection:
                 said = connection.info.parameter_status("in_hot_standby")
             if said is not None:
                 return said == "on"
-        return self.asks_replica()
+        return self.ask_if_replica()
 
-    def asks_replica(self) -> bool:
+    def ask_if_replica(self) -> bool:
         """Ask the server whether it is a replica."""
         ((found,),) = self.rows("SELECT pg_is_in_recovery()")
         return bool(found)

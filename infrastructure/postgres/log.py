@@ -85,7 +85,7 @@ class PostgresLog(StoredLog):
                 self.store.look_for_pooler()
                 shelf.begin(keys)
                 encodings.unlock()
-                self.is_replica = retry(self.store.asks_replica)
+                self.is_replica = retry(self.store.ask_if_replica)
                 """True if the server was a replica when the log was opened."""
         except BaseException:
             self.store.close()

@@ -204,7 +204,7 @@ class PostgresVectorStore:
             return retry(lambda: count_of(self._store, model))
 
     def check(self) -> Iterator[Damage]:
-        """Yield all changed vectors. On a replica are none, as on a server that became one."""
+        """Yield all changed vectors. A replica has none to check: their table is not replicated."""
         with self._guard():
             if self._store.is_replica:
                 return iter(())
